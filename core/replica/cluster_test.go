@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,19 @@ type meshNode struct {
 	notes   *memoryNotes
 	fatal   atomic.Pointer[error]
 	up      atomic.Bool
+	deaf    atomic.Bool // its service is not told that another node leads
+}
+
+// told is what a node's service is told.
+type told struct {
+	*service.Service
+	node *meshNode
+}
+
+func (t told) Follow(leader string) {
+	if !t.node.deaf.Load() {
+		t.Service.Follow(leader)
+	}
 }
 
 // heldDisk is a log in memory. Entries of the type that it holds are not written before
@@ -117,7 +131,7 @@ func (m *mesh) start(t *testing.T, who Member, members []Member, change func(*Op
 	m.nodes = append(m.nodes, n)
 	m.mu.Unlock()
 	n.up.Store(true)
-	r.Start(n.service)
+	r.Start(told{n.service, n})
 	return n
 }
 
@@ -365,6 +379,43 @@ func TestARemovedLeadersRaftIsEndedByItsGeneration(t *testing.T) {
 			t.Error("it serves, or is not known as removed")
 		}
 	})
+}
+
+// A node ends though an entry was committed and not applied when it was told to: raft
+// forgets such entries when it is shut down, and never answers who waits for them.
+func TestANodeEndsWithACommittedEntryUnderWay(t *testing.T) {
+	for range 8 { // raft forgets it every other time
+		inMesh(t, 1, nil, func(t *testing.T, m *mesh) {
+			node := m.leader(t)
+			g, err := node.current()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pending := func(entries string) {
+				for g.raft.Stats()["fsm_pending"] != entries {
+					runtime.Gosched()
+				}
+			}
+			ended := make(chan struct{})
+			node.deaf.Store(true) // its service would look at the machine
+			g.fsm.look(func(*lock.Machine) { // nothing is applied meanwhile
+				entry := lock.AppendEntry(nil, &lock.Entry{Commands: []lock.Command{{Kind: lock.KindLevel, Level: lock.Level}}})
+				before := g.raft.AppliedIndex()
+				g.raft.Apply(entry, 0)
+				for g.raft.AppliedIndex() == before {
+					runtime.Gosched()
+				}
+				pending("0")
+				g.wg.Go(func() { _, _ = g.apply(entry, func() {}) }) // as the loops do
+				pending("1")
+				go func() { defer close(ended); node.end(t) }()
+				for range 10_000 { // raft has time to be shut down
+					runtime.Gosched()
+				}
+			})
+			<-ended
+		})
+	}
 }
 
 // A node that joined has state, and notes it: a log that is deleted later is noticed.

@@ -10,9 +10,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// raftShutdownPatience is how long raft may take to end. One whose disk hangs never
-// does; then only the end of the process ends it.
-const raftShutdownPatience = 5 * time.Second
+const (
+	// raftShutdownPatience is how long the loops and raft may take to end. One whose disk
+	// hangs never does; then only the end of the process ends it.
+	raftShutdownPatience = 5 * time.Second
+	// loopsPatience is how much of it the loops have: raft answers all that it has taken
+	// when it has lost its leadership, at the latest twice its leader's lease after the
+	// transport was cut, unless its disk hangs.
+	loopsPatience = 2 * time.Second
+)
 
 // commitNews is how soon a follower of an idle leader learns what was committed last, to
 // twice of it. Nobody waits for it: a new leader finds out by itself.
@@ -174,27 +180,43 @@ func (r *Replica) raftConfig() *raft.Config {
 
 // close ends what open began, in this order: the service is told that this node does
 // not serve; the transport is cut, so that the others elect though this node's disk may
-// hang; raft ends; then its stores can be closed.
+// hang; the loops end; raft ends; then its stores can be closed.
 func (g *generation) close() error {
+	patience := time.After(raftShutdownPatience)
 	g.r.follow("")
 	var err error
 	if c, ok := g.transport.(raft.WithClose); ok {
 		err = c.Close()
 	}
+	loops := make(chan struct{})
+	go func() { g.wg.Wait(); close(loops) }()
+	// Before raft: it never answers what it had committed, but not applied, when it was
+	// shut down, and a loop that waits for that would wait for ever.
+	within(loops, loopsPatience)
 	ended := make(chan error, 1)
 	go func() { ended <- g.raft.Shutdown().Error() }()
 	select {
 	case down := <-ended:
 		err = errors.Join(err, down)
-	case <-time.After(raftShutdownPatience):
+	case <-patience:
 		// Its stores stay open: raft may be in the middle of a write.
 		go func() { <-ended; close(g.down) }()
 		return errors.Join(err, fmt.Errorf("%w: its disk has not answered for %v", errHung, outcomePatience+raftShutdownPatience))
 	}
 	close(g.down)
-	g.wg.Wait()
+	// A loop that hung, with a disk that answers again just now, may be one of those that
+	// wait for ever. It does nothing any more, so nobody has to wait for it.
+	within(loops, loopsPatience)
 	g.r.follow("") // the leading loop may have been about to serve
 	return errors.Join(err, g.closeStores())
+}
+
+// within waits until a channel is closed, so long at most.
+func within(closed <-chan struct{}, patience time.Duration) {
+	select {
+	case <-closed:
+	case <-time.After(patience):
+	}
 }
 
 func (g *generation) closeStores() error {
