@@ -397,7 +397,7 @@ func TestANodeEndsWithACommittedEntryUnderWay(t *testing.T) {
 				}
 			}
 			ended := make(chan struct{})
-			node.deaf.Store(true) // its service would look at the machine
+			node.deaf.Store(true)            // its service would look at the machine
 			g.fsm.look(func(*lock.Machine) { // nothing is applied meanwhile
 				entry := lock.AppendEntry(nil, &lock.Entry{Commands: []lock.Command{{Kind: lock.KindLevel, Level: lock.Level}}})
 				before := g.raft.AppliedIndex()
