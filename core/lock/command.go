@@ -89,13 +89,18 @@ const (
 // Result is the outcome of one command.
 type Result struct {
 	Status Status
-	Token  uint64 // of a grant that was made
+	Token  uint64        // of a grant that was made
+	Held   time.Duration // how long a grant had lasted that was released
 }
 
 // Outcome is what applying an entry did.
 type Outcome struct {
 	// Reign is the machine's after the entry: that of the entry, when it began one.
 	Reign uint64
+	// Now is the machine's time at the entry.
+	Now time.Duration
+	// Index and Term are the entry's in the log. Who applies it sets them; 0 without a log.
+	Index, Term uint64
 	// Results has one result a command, in order.
 	Results []Result
 	// Ended has the grants whose lease ran out and that this entry took out of

@@ -55,7 +55,7 @@ func (m *Machine) Apply(e *Entry, out *Outcome) {
 	} else {
 		m.clock.advance(e.Reign, e.Elapsed)
 	}
-	out.Reign = m.clock.reign
+	out.Reign, out.Now = m.clock.reign, m.clock.now
 	m.sweep(out)
 	for i := range e.Commands {
 		out.Results = append(out.Results, m.apply(&e.Commands[i], out))
@@ -120,7 +120,7 @@ func (m *Machine) release(c *Command) Result {
 		return Result{Status: NotCurrent}
 	}
 	m.remove(g)
-	return Result{Status: Released}
+	return Result{Status: Released, Held: m.clock.now - (g.DueAt() - g.lease)}
 }
 
 func (m *Machine) add(g *grant, deadline time.Duration, token uint64) {

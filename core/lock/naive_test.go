@@ -94,7 +94,7 @@ func (n *naive) command(c *Command) Result {
 	switch {
 	case c.Kind == KindRelease && held && g.Token == c.Token:
 		delete(n.current, c.Key)
-		return Result{Status: Released}
+		return Result{Status: Released, Held: n.now - (g.Deadline - g.Lease)}
 	case c.Kind == KindRelease:
 		return Result{Status: NotCurrent}
 	case n.quiet > 0:

@@ -65,6 +65,7 @@ func (f *fsm) apply(l *raft.Log) any {
 	// Its own, since who proposed the entry reads it while the next one is applied.
 	out := new(lock.Outcome)
 	f.machine.Apply(&f.entry, out)
+	out.Index, out.Term = l.Index, l.Term
 	if f.observer != nil {
 		f.observer.Applied(l.Index, &f.entry, out)
 	}

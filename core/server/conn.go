@@ -30,6 +30,7 @@ type conn struct {
 	session  *service.Session // nil until it is authenticated; set by the reader
 	room     sync.Cond        // a write has begun or ended, or the connection is to end
 	queue    []service.Answer // decided, and in no write yet
+	sent     []func()         // to be called when the write under way has ended
 	writing  bool             // somebody writes
 	flusher  bool             // a goroutine is about to
 	ready    bool             // its ready frame is queued or sent
@@ -242,6 +243,9 @@ func (c *conn) finish() {
 	for _, a := range undelivered {
 		if a.Outcome == service.Granted {
 			c.server.service.Abandon(a.Key, a.Token)
+		}
+		if a.Sent != nil {
+			a.Sent()
 		}
 	}
 	c.server.ended(c, reason)

@@ -22,17 +22,24 @@ var seedFlag = flag.Uint64("seed", 0, "replay the random test with this seed")
 // given back.
 type watched struct {
 	*service.Service
-	mu        sync.Mutex
-	granted   map[uint64]string // token: key
-	abandoned map[uint64]string
-	twice     []uint64 // given back more than once
+	mu         sync.Mutex
+	granted    map[uint64]string // token: key
+	abandoned  map[uint64]string
+	twice      []uint64 // given back more than once
+	unanswered int      // acquires that were decided and whose answer is neither written nor given up
 }
 
-func (f *watched) AcquireDecided(e service.AcquireEvent) {
+func (f *watched) AcquireDecided(e service.AcquireEvent) (answered func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if e.Result == service.AcquireGranted {
+		f.granted[e.Token] = e.Key
+	}
+	f.unanswered++
+	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.granted[e.Token] = e.Key
+		f.unanswered--
 	}
 }
 func (*watched) ReleaseDecided(service.ReleaseEvent) {}
@@ -133,6 +140,9 @@ func playRandomly(t *testing.T, seed uint64) (givenBack int) {
 		if svc.granted[token] != key {
 			t.Errorf("given back: %d of %q, which is one of %q", token, key, svc.granted[token])
 		}
+	}
+	if svc.unanswered != 0 {
+		t.Errorf("of %d acquires it was never told that their answer was written or given up", svc.unanswered)
 	}
 	if len(svc.twice) > 0 {
 		t.Errorf("given back twice: %v", svc.twice)

@@ -183,6 +183,9 @@ func (c *conn) take(buf *[]byte) bool {
 	out := (*buf)[:0]
 	for i := range c.queue[:n] {
 		out = reply(&c.queue[i]).Append(out)
+		if f := c.queue[i].Sent; f != nil {
+			c.sent = append(c.sent, f)
+		}
 	}
 	*buf = out
 	c.dequeue(n)
@@ -209,7 +212,8 @@ func (c *conn) dequeue(n int) {
 // another begins and takes grants along that nobody will read.
 func (c *conn) wrote(err error) {
 	c.mu.Lock()
-	c.writing = false
+	sent := c.sent
+	c.writing, c.sent = false, nil
 	switch {
 	case errors.Is(err, errSlow):
 		c.closeLocked(ClosedSlow)
@@ -218,6 +222,9 @@ func (c *conn) wrote(err error) {
 	}
 	c.room.Broadcast()
 	c.mu.Unlock()
+	for _, f := range sent {
+		f()
+	}
 	if err != nil {
 		c.cut()
 	}

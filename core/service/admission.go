@@ -73,23 +73,28 @@ func (s *Service) updateGates() {
 	}
 }
 
+// admitted: an acquire is proposed or parked.
+const admitted Outcome = 255
+
 // admit decides what an acquire gets before it is proposed or parked: whether the
 // key is taken, and if so, whether it may wait.
-func (s *Service) admit(c *Session, q *queue, held bool, wait bool) (Outcome, bool) {
+func (s *Service) admit(c *Session, q *queue, held bool, wait bool) (Outcome, Refusal) {
 	taken := held || q != nil
 	switch {
 	case c.closed:
-		return gone, false
-	case s.draining, s.gates[GateAcquires].closed:
-		return Busy, false
+		return gone, 0
+	case s.draining:
+		return Busy, RefusedDraining
+	case s.gates[GateAcquires].closed:
+		return Busy, RefusedAcquires
 	case taken && !wait:
-		return TimedOut, false
+		return TimedOut, 0
 	case taken && s.gates[GateWaiters].closed:
-		return Busy, false
+		return Busy, RefusedWaiters
 	case taken && q != nil && q.parked >= s.limits.WaitersPerKey:
-		return Busy, false
+		return Busy, RefusedKeyWaiters
 	case !taken && s.gates[GateKeys].closed:
-		return Busy, false
+		return Busy, RefusedKeys
 	}
-	return 0, true
+	return admitted, 0
 }

@@ -21,6 +21,7 @@ type release struct {
 	session *Session
 	key     string
 	token   uint64
+	since   time.Duration // when it was parsed, or became necessary
 }
 
 // undertaken is what a command of the entry under way answers: a waiter's acquire, an
@@ -29,6 +30,7 @@ type undertaken struct {
 	waiter  *waiter
 	done    func(lock.Result, error)
 	session *Session
+	since   time.Duration // a release's
 }
 
 // pump proposes up to the given number of entries, while there is something to
@@ -109,7 +111,7 @@ func (s *Service) sealReleases(now time.Duration) {
 	n := min(len(s.releases), maxCommands-len(s.entry.Commands))
 	for _, r := range s.releases[:n] {
 		s.entry.Commands = append(s.entry.Commands, lock.Command{Kind: lock.KindRelease, Key: r.key, Token: r.token})
-		s.proposals = append(s.proposals, undertaken{session: r.session})
+		s.proposals = append(s.proposals, undertaken{session: r.session, since: r.since})
 		if q := s.queues[r.key]; q != nil {
 			if g, held := s.proposer.Current(r.key, now); held && g.Token == r.token {
 				s.markReady(q)
@@ -146,7 +148,7 @@ func (s *Service) undertake(w *waiter) {
 	q := w.queue
 	s.unpark(w)
 	q.unlink(w)
-	w.state = proposed
+	w.state, w.sealed = proposed, s.sealed
 	q.proposed = w
 	w.session.pending++
 	s.entry.Commands = append(s.entry.Commands, lock.Command{

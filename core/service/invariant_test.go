@@ -36,6 +36,12 @@ func (s *Service) check() error {
 		return fmt.Errorf("the node does not serve, and %d queues, %d releases, %d probes, %d orders are left (busy %v, in doubt %v)",
 			len(s.queues), len(s.releases), len(s.probes), len(s.orders), s.busy, s.doubt)
 	}
+	for w := s.arrivals.head; w != nil; w = w.arrivalNext {
+		c.arrived++
+		if !w.arrived || w.arrivalNext != nil && (w.arrivalNext.arrivalPrev != w || w.arrivalNext.since < w.since) {
+			return fmt.Errorf("owner %d is not well linked among the arrivals", w.owner)
+		}
+	}
 	if len(s.owing) > 0 {
 		return fmt.Errorf("%d sessions are still to be ended", len(s.owing))
 	}
@@ -51,6 +57,8 @@ func (s *Service) check() error {
 		{"ready queues", s.ready.len, c.ready},
 		{"queues in the ready list", c.listed, c.ready},
 		{"parked waiters", s.parked, c.parked},
+		{"waiters of the longest queue", s.lengths.longest, c.longest},
+		{"acquires that were parked", c.arrived, c.wereParked},
 		{"waits that run", s.waits.Len(), c.waits},
 		{"acquires in flight", s.acquiring, c.lane},
 		{"releases in flight", s.releasing, c.releases},
@@ -86,6 +94,7 @@ func (s *Service) checkListed() error {
 // census counts again what the service keeps count of.
 type census struct {
 	unheld, behind, ready, listed, parked, waits, lane, releases int
+	longest, arrived, wereParked                                 int
 
 	waiters []*waiter
 	pending map[*Session]int // grants under way
@@ -119,11 +128,15 @@ func (c *census) countQueue(q *queue) error {
 			return fmt.Errorf("owner %d waits: %v, its time runs: %v", w.owner, waits, w.Queued())
 		}
 		c.parked += count(w.state == parked)
+		if w.state == parked && !w.arrived {
+			return fmt.Errorf("owner %d is parked, and not among the arrivals", w.owner)
+		}
 		c.countWaiter(w)
 	}
 	if q.parked != c.parked-parkedBefore {
 		return fmt.Errorf("counts %d waiters and has %d", q.parked, c.parked-parkedBefore)
 	}
+	c.longest = max(c.longest, q.parked)
 	if w := q.proposed; w != nil {
 		if w.state != proposed || w.Queued() {
 			return fmt.Errorf("owner %d is under way in state %d, its time runs: %v", w.owner, w.state, w.Queued())
@@ -137,6 +150,7 @@ func (c *census) countQueue(q *queue) error {
 func (c *census) countWaiter(w *waiter) {
 	c.waiters = append(c.waiters, w)
 	c.waits += count(w.Queued())
+	c.wereParked += count(w.arrived)
 	c.lane += count(w.lane)
 }
 

@@ -6,7 +6,9 @@ import "time"
 // held and values that are already at hand: it must not block and must not call
 // the service.
 type Observer interface {
-	AcquireDecided(AcquireEvent)
+	// AcquireDecided may return what is to be called once the answer has been written to
+	// its connection, or never will be; nil for nothing.
+	AcquireDecided(AcquireEvent) (answered func())
 	ReleaseDecided(ReleaseEvent)
 	LeaseEnded(LeaseEvent)
 	GateChanged(gate Gate, closed bool)
@@ -30,49 +32,63 @@ type AcquireEvent struct {
 	Key      string
 	Owner    uint64
 	Result   AcquireResult
+	Refused  Refusal       // AcquireBusy: why
 	Token    uint64        // AcquireGranted
+	Wait     time.Duration // as it was asked for
+	Lease    time.Duration // as it was asked for
+	At       time.Time     // when it was parsed
 	Waited   time.Duration // from being parsed to being decided
+	Proposed time.Duration // from being parsed to its grant being proposed, the last time; 0 if it never was
 	Position int           // acquires before it in the queue when it came
+	Freed    End           // the end of the grant before it, if it waited for that
+	Entry    EntryInfo     // what its grant went into
 }
+
+// EntryInfo is an entry, as far as people ask for it.
+type EntryInfo struct {
+	Index, Term uint64 // in the log; 0 without one
+	Commands    int
+}
+
+// End is how a grant ended; the zero End says that none did.
+type End struct {
+	Token   uint64
+	Owner   uint64
+	Expired bool          // its lease ran out; otherwise it was released
+	At      time.Time     // when that was decided
+	Took    time.Duration // a release: from being parsed to being decided
+	Held    time.Duration // how long it had been granted; 0 where that is not known
+	Lag     time.Duration // an expiry: how long after the lease's end it was decided
+	Entry   EntryInfo
+}
+
+// Refusal is why an acquire was answered Busy.
+type Refusal uint8
+
+const (
+	RefusedAcquires    Refusal = iota + 1 // the gate of acquires in flight is closed
+	RefusedKeys                           // the gate of active keys is closed
+	RefusedWaiters                        // the gate of waiters is closed
+	RefusedKeyWaiters                     // the key has as many waiters as are allowed
+	RefusedDraining                       // the node stops, or hands its leadership over
+	RefusedQuiet                          // nothing is granted yet, after a restore
+	RefusedNotProposed                    // raft did not take its entry
+)
 
 // ReleaseEvent is the end of one release. Probes (token 0) are not reported.
 type ReleaseEvent struct {
 	Key     string
-	Token   uint64
 	Current bool // it was the current token, so the grant has ended
+	End          // without Held unless Current
 }
 
 // LeaseEvent is a grant that ended because its lease ran out.
 type LeaseEvent struct {
-	Key   string
-	Token uint64
-	Owner uint64
+	Key string
+	End
 }
 
 // gone is the outcome of an acquire whose session ended first: it gets no answer.
 const gone Outcome = 0
 
 var acquireResults = [...]AcquireResult{gone: AcquireGone, Granted: AcquireGranted, TimedOut: AcquireTimedOut, Busy: AcquireBusy}
-
-// observeTurnedAway reports an acquire of a session that the node does not serve.
-func (s *Service) observeTurnedAway(c *Session, a Acquire) {
-	if s.observer == nil {
-		return
-	}
-	result := AcquireTurnedAway
-	if c.closed {
-		result = AcquireGone
-	}
-	s.observer.AcquireDecided(AcquireEvent{Key: a.Key, Owner: a.Owner, Result: result})
-}
-
-// observeAcquire reports the end of an acquire that was in a queue.
-func (s *Service) observeAcquire(w *waiter, token uint64, result AcquireResult) {
-	if s.observer == nil {
-		return
-	}
-	s.observer.AcquireDecided(AcquireEvent{
-		Key: w.queue.key, Owner: w.owner, Result: result, Token: token,
-		Waited: s.now() - w.since, Position: w.position,
-	})
-}

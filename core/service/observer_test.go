@@ -14,6 +14,7 @@ type recorder struct {
 	ended    []LeaseEvent
 	gates    []gateEvent
 	twice    []AcquireEvent
+	answered map[uint64]int // how often it was told so, by owner
 }
 
 type gateEvent struct {
@@ -21,14 +22,16 @@ type gateEvent struct {
 	closed bool
 }
 
-func (r *recorder) AcquireDecided(e AcquireEvent) {
+func (r *recorder) AcquireDecided(e AcquireEvent) (answered func()) {
 	if r.acquires == nil {
 		r.acquires = make(map[uint64]AcquireEvent)
+		r.answered = make(map[uint64]int)
 	}
 	if _, known := r.acquires[e.Owner]; known {
 		r.twice = append(r.twice, e)
 	}
 	r.acquires[e.Owner] = e
+	return func() { r.answered[e.Owner]++ }
 }
 
 func (r *recorder) ReleaseDecided(e ReleaseEvent) { r.releases = append(r.releases, e) }
@@ -59,15 +62,19 @@ func TestWhatTheObserverIsTold(t *testing.T) {
 		w.sleepUntil(15 * time.Second)
 		w.s.Abandon("a", 2) // has ended by then
 
+		start := w.s.start
+		at := func(seconds time.Duration) time.Time { return start.Add(seconds * time.Second) }
+		one := EntryInfo{Commands: 1}
+		released := End{Token: 1, At: at(5), Held: 5 * time.Second, Entry: EntryInfo{Commands: 2}}
 		for owner, want := range map[uint64]AcquireEvent{
-			1: {Result: AcquireGranted, Token: 1},
-			2: {Result: AcquireTimedOut},
-			3: {Result: AcquireGranted, Token: 2, Waited: 4 * time.Second},
-			4: {Result: AcquireGone, Waited: 4 * time.Second, Position: 1},
-			5: {Result: AcquireTimedOut, Waited: 3 * time.Second, Position: 2},
-			6: {Result: AcquireBusy},
+			1: {Result: AcquireGranted, Token: 1, At: at(0), Entry: one},
+			2: {Result: AcquireTimedOut, At: at(1)},
+			3: {Result: AcquireGranted, Token: 2, At: at(1), Wait: time.Minute, Waited: 4 * time.Second, Proposed: 4 * time.Second, Freed: released, Entry: EntryInfo{Commands: 2}},
+			4: {Result: AcquireGone, At: at(1), Wait: time.Minute, Waited: 4 * time.Second, Position: 1},
+			5: {Result: AcquireTimedOut, At: at(1), Wait: 3 * time.Second, Waited: 3 * time.Second, Position: 2},
+			6: {Result: AcquireBusy, Refused: RefusedKeyWaiters, At: at(1), Wait: time.Minute},
 		} {
-			want.Key, want.Owner = "a", owner
+			want.Key, want.Owner, want.Lease = "a", owner, 10*time.Second
 			if got := rec.acquires[owner]; got != want {
 				t.Errorf("told of owner %d\n\t%+v, want\n\t%+v", owner, got, want)
 			}
@@ -75,12 +82,48 @@ func TestWhatTheObserverIsTold(t *testing.T) {
 		if len(rec.acquires) != 6 || len(rec.twice) > 0 {
 			t.Errorf("told of %d acquires, twice of %v", len(rec.acquires), rec.twice)
 		}
-		if want := []ReleaseEvent{{"a", 1, true}, {"a", 1, false}, {"a", 2, false}}; !slices.Equal(rec.releases, want) {
-			t.Errorf("told of the releases %v, want %v", rec.releases, want)
+		if want := []ReleaseEvent{
+			{"a", true, released},
+			{"a", false, End{Token: 1, At: at(5), Entry: one}},
+			{"a", false, End{Token: 2, At: at(15), Entry: one}},
+		}; !slices.Equal(rec.releases, want) {
+			t.Errorf("told of the releases %+v, want %+v", rec.releases, want)
 		}
-		if want := []LeaseEvent{{"a", 2, 3}}; !slices.Equal(rec.ended, want) {
-			t.Errorf("told of the ended leases %v, want %v", rec.ended, want)
+		if want := []LeaseEvent{{"a", End{Token: 2, Owner: 3, Expired: true, At: at(15), Held: 10 * time.Second}}}; !slices.Equal(rec.ended, want) {
+			t.Errorf("told of the ended leases %+v, want %+v", rec.ended, want)
 		}
+		if rec.answered[4] != 1 { // of one that gets no answer it is told at once; the others' sessions tell it
+			t.Errorf("told of an acquire without an answer, %v", rec.answered)
+		}
+	})
+}
+
+// Stats tells the longest queue and the longest wait of those that wait now.
+func TestTheLongestQueueAndTheOldestWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, DefaultLimits(), nil)
+		want := func(waiters, longest int, oldest time.Duration) {
+			t.Helper()
+			if st := w.s.Stats(); st.Waiters != waiters || st.LongestQueue != longest || st.OldestWait != oldest {
+				t.Errorf("%d waiters, the longest queue %d, the oldest waits for %v; want %d, %d, %v", st.Waiters, st.LongestQueue, st.OldestWait, waiters, longest, oldest)
+			}
+		}
+		a, b := w.open(), w.open()
+		a.acquire(1, "a", 0, 100*time.Second)
+		a.acquire(2, "b", 0, 100*time.Second)
+		want(0, 0, 0)
+		b.acquire(3, "a", 10*time.Second, lease30)
+		w.sleepUntil(2 * time.Second)
+		a.acquire(4, "a", 60*time.Second, lease30)
+		a.acquire(5, "b", 60*time.Second, lease30)
+		w.sleepUntil(5 * time.Second)
+		want(3, 2, 5*time.Second)
+		w.sleepUntil(10 * time.Second) // the oldest times out
+		want(2, 1, 8*time.Second)
+		a.release("a", 1)
+		want(1, 1, 8*time.Second)
+		a.leave()
+		want(0, 0, 0)
 	})
 }
 

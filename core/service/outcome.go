@@ -80,7 +80,7 @@ func (s *Service) Gathered() int { return int(s.gathered.Load()) }
 func (s *Service) ownReleases() (own []release) {
 	for i, u := range s.proposals {
 		if c := &s.entry.Commands[i]; c.Kind == lock.KindRelease && u.session == nil {
-			own = append(own, release{key: c.Key, token: c.Token})
+			own = append(own, release{key: c.Key, token: c.Token, since: u.since})
 		}
 	}
 	return own
@@ -115,7 +115,7 @@ func (s *Service) loseAcquire(w *waiter) {
 	if w.session.closed {
 		result = AcquireGone
 	}
-	s.observeAcquire(w, 0, result)
+	s.decided(w, 0, result, 0)
 	s.owe(w.session)
 	if s.standing == serving {
 		s.resume(w.queue)
@@ -127,10 +127,10 @@ func (s *Service) loseAcquire(w *waiter) {
 func (s *Service) refuseProposed(w *waiter) {
 	s.takeBack(w)
 	if w.session.closed {
-		s.observeAcquire(w, 0, AcquireGone)
+		s.decided(w, 0, AcquireGone, 0)
 	} else {
 		w.session.remove(w)
-		s.answerAcquire(w, Answer{Outcome: Busy, Key: w.queue.key, Owner: w.owner})
+		s.answerAcquire(w, Answer{Outcome: Busy, Key: w.queue.key, Owner: w.owner}, RefusedNotProposed)
 	}
 	s.resume(w.queue)
 	s.forget(w.queue)

@@ -28,6 +28,7 @@ type waiter struct {
 	owner    uint64
 	lease    time.Duration
 	since    time.Duration // when it was parsed
+	sealed   time.Duration // when its grant was put into an entry, the last time; 0 if it never was
 	until    time.Duration // when its wait runs out; when it was parsed if it is an immediate attempt
 	position int           // acquires before it in its queue when it came
 	state    state
@@ -35,6 +36,9 @@ type waiter struct {
 
 	prev, next               *waiter // in its queue
 	sessionPrev, sessionNext *waiter // in its session
+
+	arrived                  bool // it is in Service.arrivals
+	arrivalPrev, arrivalNext *waiter
 }
 
 // queue is a key for which an acquire is not decided. Keys that are held and that
@@ -47,6 +51,7 @@ type queue struct {
 	parked     int     // waiters that count against the limits
 	proposed   *waiter // the one whose grant is under way, if any
 	held       bool    // the key has a grant, as far as outcomes have told
+	freed      End     // how its last grant ended, until the next one is made; kept for the observer alone
 
 	ready                bool // in Service.ready: its first goes into the next entry
 	readyPrev, readyNext *queue
@@ -138,7 +143,7 @@ func (s *Service) addQueue(key string, held bool) *queue {
 	if q == nil {
 		q = new(queue)
 	}
-	q.key, q.held = key, held
+	q.key, q.held, q.freed = key, held, End{}
 	s.queues[key] = q
 	if !held {
 		s.unheld++
@@ -209,14 +214,17 @@ func (s *Service) park(q *queue, w *waiter) {
 
 func (s *Service) setParked(w *waiter) {
 	w.state = parked
+	s.lengths.change(w.queue.parked, w.queue.parked+1)
 	w.queue.parked++
 	s.parked++
+	s.arrivals.add(w)
 	s.waits.Add(w, w.until, uint64(w.since))
 }
 
 // unpark ends what parking counted, and the wait.
 func (s *Service) unpark(w *waiter) {
 	if w.state == parked {
+		s.lengths.change(w.queue.parked, w.queue.parked-1)
 		w.queue.parked--
 		s.parked--
 	}
@@ -241,8 +249,8 @@ func (s *Service) leaveLane(w *waiter) {
 }
 
 // refuse answers an acquire that is not proposed, and takes it out.
-func (s *Service) refuse(w *waiter, outcome Outcome) {
+func (s *Service) refuse(w *waiter, outcome Outcome, why Refusal) {
 	w.session.remove(w)
 	s.withdraw(w)
-	s.answerAcquire(w, Answer{Outcome: outcome, Key: w.queue.key, Owner: w.owner})
+	s.answerAcquire(w, Answer{Outcome: outcome, Key: w.queue.key, Owner: w.owner}, why)
 }

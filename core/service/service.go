@@ -70,6 +70,8 @@ type Service struct {
 	behind   due.Queue[*queue] // queues of keys with one, due when it ends
 	parked   int               // waiters parked
 	waits    due.Queue[*waiter]
+	lengths  lengths     // of the keys' queues
+	arrivals arrivalList // acquires that were parked and are not decided
 	gates    [gateCount]gate
 	draining bool
 	sessions sessionList // told of the latest leader, those at its end
@@ -98,6 +100,7 @@ type Service struct {
 	sealed    time.Duration
 	entry     lock.Entry   // the last one, of which commands and proposals go side by side
 	proposals []undertaken // what each command of entry answers
+	settled   EntryInfo    // of the entry that is settled
 
 	// One call's answers.
 	caller *Session   // flushes its own answers
@@ -173,15 +176,15 @@ func (s *Service) Acquire(c *Session, a Acquire) {
 	defer s.unlock()
 	if s.standing != serving || c.ended {
 		if !s.await(c, anAcquire) {
-			s.observeTurnedAway(c, a)
+			s.observeTurnedAway(c, a, now)
 			return
 		}
 		now = s.now()
 	}
 	q := s.queues[a.Key]
 	current, held := s.proposer.Current(a.Key, now)
-	if outcome, ok := s.admit(c, q, held, a.Wait > 0); !ok {
-		s.refuseArrival(c, a, outcome)
+	if outcome, why := s.admit(c, q, held, a.Wait > 0); outcome != admitted {
+		s.refuseArrival(c, a, outcome, why, now)
 		return
 	}
 	w := &waiter{session: c, owner: a.Owner, lease: a.Lease, since: now, until: now + a.Wait}
@@ -203,11 +206,9 @@ func (s *Service) Acquire(c *Session, a Acquire) {
 }
 
 // refuseArrival answers an acquire that never joined a queue.
-func (s *Service) refuseArrival(c *Session, a Acquire, outcome Outcome) {
-	s.deliver(c, Answer{Outcome: outcome, Key: a.Key, Owner: a.Owner})
-	if s.observer != nil {
-		s.observer.AcquireDecided(AcquireEvent{Key: a.Key, Owner: a.Owner, Result: acquireResults[outcome]})
-	}
+func (s *Service) refuseArrival(c *Session, a Acquire, outcome Outcome, why Refusal, now time.Duration) {
+	sent := s.observeArrival(a, acquireResults[outcome], why, now)
+	s.deliver(c, Answer{Outcome: outcome, Key: a.Key, Owner: a.Owner, Sent: sent})
 }
 
 // Release takes one release of session c. It waits while the release lane is
@@ -229,8 +230,9 @@ func (s *Service) Release(c *Session, key string, token uint64) {
 		return
 	}
 	s.releasing++
-	s.gatherRelease(release{session: c, key: key, token: token})
-	s.pump(1, s.now())
+	now := s.now()
+	s.gatherRelease(release{session: c, key: key, token: token, since: now})
+	s.pump(1, now)
 	s.arm()
 }
 
@@ -243,8 +245,9 @@ func (s *Service) Abandon(key string, token uint64) {
 	if s.standing != serving {
 		return
 	}
-	s.gatherRelease(release{key: key, token: token})
-	s.pump(1, s.now())
+	now := s.now()
+	s.gatherRelease(release{key: key, token: token, since: now})
+	s.pump(1, now)
 	s.arm()
 }
 
@@ -271,23 +274,35 @@ func (s *Service) refuseRound() (more bool) {
 		if !ok {
 			w = s.ready.head.head // an immediate attempt
 		}
-		s.refuse(w, Busy)
+		s.refuse(w, Busy, RefusedDraining)
 	}
 	return true
 }
 
 // Stats is the service at a glance.
 type Stats struct {
-	Held    int // keys with a grant
-	Waiters int
-	Gates   [gateCount]GateState
+	Held         int // keys with a grant
+	Waiters      int
+	LongestQueue int           // waiters of the key that has the most
+	OldestWait   time.Duration // how long the acquire waits that has waited longest; 0 when none does
+	Acquires     int           // acquires in flight
+	Releases     int           // releases in flight
+	Limits       Limits
+	Draining     bool
+	Gates        [gateCount]GateState
 }
 
 // Stats returns the service at a glance. It walks no table.
 func (s *Service) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Stats{Held: s.proposer.Len(), Waiters: s.parked}
+	st := Stats{
+		Held: s.proposer.Len(), Waiters: s.parked, LongestQueue: s.lengths.longest,
+		Acquires: s.acquiring, Releases: s.releasing, Limits: s.limits, Draining: s.draining,
+	}
+	if w := s.arrivals.head; w != nil {
+		st.OldestWait = s.now() - w.since
+	}
 	for i, g := range s.gates {
 		st.Gates[i] = GateState{Limit: g.limit, Use: g.use, Closed: g.closed}
 	}

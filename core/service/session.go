@@ -29,6 +29,9 @@ type Answer struct {
 	Key     string
 	Token   uint64 // Granted, Released, NotCurrent
 	Owner   uint64 // Granted, TimedOut, Busy: as the acquire gave it
+	// Sent is to be called once the answer has been written, or never will be; nil for
+	// nobody. It neither blocks nor calls the service.
+	Sent func()
 }
 
 // Sink takes the answers of one session. It is implemented by a connection.
@@ -128,7 +131,7 @@ func (s *Service) leaveRound(c *Session) (more bool) {
 		}
 		c.remove(w)
 		if w.state != proposed {
-			s.observeAcquire(w, 0, AcquireGone)
+			s.decided(w, 0, AcquireGone, 0)
 			s.withdraw(w)
 		}
 	}
@@ -185,6 +188,9 @@ func (c *Session) remove(w *waiter) {
 // deliver hands an answer to the session and notes that it is to be flushed.
 func (s *Service) deliver(c *Session, a Answer) {
 	if c.closed {
+		if a.Sent != nil {
+			a.Sent()
+		}
 		return
 	}
 	c.sink.Deliver(a)

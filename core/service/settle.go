@@ -1,12 +1,17 @@
 package service
 
-import "github.com/ticketing-io/ticketing/core/lock"
+import (
+	"time"
+
+	"github.com/ticketing-io/ticketing/core/lock"
+)
 
 // settle answers what the entry under way decided.
 func (s *Service) settle(out *lock.Outcome) {
 	s.underWay = false
+	s.settled = EntryInfo{Index: out.Index, Term: out.Term, Commands: len(s.entry.Commands)}
 	for i := range out.Ended {
-		s.settleEnded(&out.Ended[i])
+		s.settleEnded(&out.Ended[i], out.Now)
 	}
 	for i, r := range out.Results {
 		u := &s.proposals[i]
@@ -16,7 +21,7 @@ func (s *Service) settle(out *lock.Outcome) {
 		case u.done != nil:
 			s.answerOrder(u.done, r, nil)
 		default:
-			s.settleRelease(u.session, &s.entry.Commands[i], r)
+			s.settleRelease(u, &s.entry.Commands[i], r)
 		}
 	}
 	s.answerProbes()
@@ -24,29 +29,25 @@ func (s *Service) settle(out *lock.Outcome) {
 }
 
 // settleEnded lets the next waiter of a key go whose lease has run out.
-func (s *Service) settleEnded(g *lock.Grant) {
-	if s.observer != nil {
-		s.observer.LeaseEnded(LeaseEvent{Key: g.Key, Token: g.Token, Owner: g.Owner})
-	}
-	s.free(g.Key)
+func (s *Service) settleEnded(g *lock.Grant, now time.Duration) {
+	s.free(g.Key, s.observeEnded(g, now))
 }
 
-// free notes that a key has no grant any more.
-func (s *Service) free(key string) {
+// free notes that a key has no grant any more, and how the last one ended.
+func (s *Service) free(key string, end End) {
 	if q := s.queues[key]; q != nil {
+		q.freed = end
 		s.setHeld(q, false)
 		s.markReady(q)
 	}
 }
 
-func (s *Service) settleRelease(c *Session, cmd *lock.Command, r lock.Result) {
-	outcome := NotCurrent
+func (s *Service) settleRelease(u *undertaken, cmd *lock.Command, r lock.Result) {
+	c, outcome := u.session, NotCurrent
+	end := s.observeRelease(u, cmd, r)
 	if r.Status == lock.Released {
 		outcome = Released
-		s.free(cmd.Key)
-	}
-	if s.observer != nil {
-		s.observer.ReleaseDecided(ReleaseEvent{Key: cmd.Key, Token: cmd.Token, Current: outcome == Released})
+		s.free(cmd.Key, end)
 	}
 	if c == nil {
 		return
@@ -76,12 +77,12 @@ func (s *Service) settleAcquire(w *waiter, r lock.Result) {
 		s.resume(q)
 	case lock.Exhausted:
 		w.session.remove(w)
-		s.observeAcquire(w, 0, AcquireExhausted)
+		s.decided(w, 0, AcquireExhausted, 0)
 		s.end(w.session, EndNotActive, "")
 		s.markReady(q) // those behind it are told the same
 	case lock.Quiet:
 		w.session.remove(w)
-		s.answerAcquire(w, Answer{Outcome: Busy, Key: q.key, Owner: w.owner})
+		s.answerAcquire(w, Answer{Outcome: Busy, Key: q.key, Owner: w.owner}, RefusedQuiet)
 		s.markReady(q) // those behind it are told the same
 	}
 	s.forget(q)
@@ -106,12 +107,12 @@ func (s *Service) resume(q *queue) {
 // handOver delivers a grant, or gives it back at once when its session has ended.
 func (s *Service) handOver(w *waiter, token uint64) {
 	if w.session.closed {
-		s.releases = append(s.releases, release{key: w.queue.key, token: token})
-		s.observeAcquire(w, token, AcquireGone)
+		s.releases = append(s.releases, release{key: w.queue.key, token: token, since: s.now()})
+		s.decided(w, token, AcquireGone, 0)
 		return
 	}
 	w.session.remove(w)
-	s.answerAcquire(w, Answer{Outcome: Granted, Key: w.queue.key, Token: token, Owner: w.owner})
+	s.answerAcquire(w, Answer{Outcome: Granted, Key: w.queue.key, Token: token, Owner: w.owner}, 0)
 }
 
 // putBack returns a waiter whose grant was refused to the head of its queue,
@@ -120,22 +121,22 @@ func (s *Service) putBack(w *waiter) {
 	q := w.queue
 	switch {
 	case w.session.closed:
-		s.observeAcquire(w, 0, AcquireGone)
+		s.decided(w, 0, AcquireGone, 0)
 	case w.until <= s.now() || s.draining: // an immediate attempt's wait ended when it came
-		outcome := TimedOut
+		outcome, why := TimedOut, Refusal(0)
 		if s.draining {
-			outcome = Busy
+			outcome, why = Busy, RefusedDraining
 		}
 		w.session.remove(w)
-		s.answerAcquire(w, Answer{Outcome: outcome, Key: q.key, Owner: w.owner})
+		s.answerAcquire(w, Answer{Outcome: outcome, Key: q.key, Owner: w.owner}, why)
 	default:
 		q.pushFront(w)
 		s.setParked(w)
 	}
 }
 
-// answerAcquire delivers and reports the end of an acquire.
-func (s *Service) answerAcquire(w *waiter, a Answer) {
+// answerAcquire reports and delivers the end of an acquire.
+func (s *Service) answerAcquire(w *waiter, a Answer, why Refusal) {
+	a.Sent = s.observeAcquire(w, a.Token, acquireResults[a.Outcome], why)
 	s.deliver(w.session, a)
-	s.observeAcquire(w, a.Token, acquireResults[a.Outcome])
 }

@@ -54,7 +54,7 @@ func (s *Service) endWaits(now time.Duration) {
 		if !ok || w.DueAt() > now {
 			return
 		}
-		s.refuse(w, TimedOut)
+		s.refuse(w, TimedOut, 0)
 	}
 }
 
