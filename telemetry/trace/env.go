@@ -1,0 +1,138 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+)
+
+// Settings is what the standard OTEL_* variables say, as far as the SDK and its exporters
+// do not read them themselves: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/.
+type Settings struct {
+	// Disabled: nothing is traced (OTEL_SDK_DISABLED).
+	Disabled bool
+	// Sample is the part of the acquires that is kept (OTEL_TRACES_SAMPLER and its
+	// _ARG), or what the configuration says.
+	Sample float64
+	// Protocol is how traces are exported: ProtocolGRPC, ProtocolHTTP, or "" for not at
+	// all (OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_PROTOCOL).
+	Protocol string
+	// Propagators are those of OTEL_PROPAGATORS.
+	Propagators propagation.TextMapPropagator
+}
+
+// Protocols of OTLP.
+const (
+	ProtocolGRPC = "grpc"
+	ProtocolHTTP = "http/protobuf"
+)
+
+// ReadSettings reads the environment. Sample is what the configuration says. The error
+// names every variable that has a value which is not understood, and Settings then has
+// what the variable's default is.
+func ReadSettings(lookup func(string) (string, bool), sample float64) (Settings, error) {
+	env := func(name string) string {
+		v, _ := lookup(name)
+		return strings.TrimSpace(v)
+	}
+	s := Settings{Sample: sample}
+	var errs []error
+	var err error
+	switch v := strings.ToLower(env("OTEL_SDK_DISABLED")); v {
+	case "true":
+		s.Disabled = true
+	case "", "false":
+	default:
+		errs = append(errs, fmt.Errorf("OTEL_SDK_DISABLED: %q is neither true nor false", v))
+	}
+	if s.Sample, err = sampler(env("OTEL_TRACES_SAMPLER"), env("OTEL_TRACES_SAMPLER_ARG"), sample); err != nil {
+		errs = append(errs, err)
+	}
+	if s.Protocol, err = protocol(env); err != nil {
+		errs = append(errs, err)
+	}
+	if s.Propagators, err = propagators(env("OTEL_PROPAGATORS")); err != nil {
+		errs = append(errs, err)
+	}
+	return s, errors.Join(errs...)
+}
+
+// sampler returns the part of the traces that is kept. No request has a parent, so that
+// the parent-based samplers are what they do at a root.
+func sampler(name, arg string, configured float64) (float64, error) {
+	switch strings.TrimPrefix(strings.ToLower(name), "parentbased_") {
+	case "":
+		return configured, nil
+	case "always_on":
+		return 1, nil
+	case "always_off":
+		return 0, nil
+	case "traceidratio":
+		if arg == "" {
+			return 1, nil
+		}
+		part, err := strconv.ParseFloat(arg, 64)
+		if err != nil || !(part >= 0 && part <= 1) {
+			return configured, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: %q is no number from 0 to 1", arg)
+		}
+		return part, nil
+	}
+	return configured, fmt.Errorf("OTEL_TRACES_SAMPLER: %q is not known; known are always_on, always_off, traceidratio, and parentbased_ before each", name)
+}
+
+// protocol returns how traces are exported. The specification has a collector on this
+// machine as the default; here one must be named, since most have none.
+func protocol(env func(string) string) (string, error) {
+	first := func(names ...string) (name, value string) {
+		for _, name = range names {
+			if value = env(name); value != "" {
+				return name, value
+			}
+		}
+		return name, ""
+	}
+	_, endpoint := first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+	switch exporter := strings.ToLower(env("OTEL_TRACES_EXPORTER")); exporter {
+	case "none":
+		return "", nil
+	case "":
+		if endpoint == "" {
+			return "", nil
+		}
+	case "otlp":
+	default:
+		return "", fmt.Errorf("OTEL_TRACES_EXPORTER: %q is not known; known are otlp and none", exporter)
+	}
+	switch name, p := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); strings.ToLower(p) {
+	case "", ProtocolHTTP:
+		return ProtocolHTTP, nil
+	case ProtocolGRPC:
+		return ProtocolGRPC, nil
+	default:
+		return ProtocolHTTP, fmt.Errorf("%s: %q is not known; known are grpc and http/protobuf", name, p)
+	}
+}
+
+// propagators returns those that are named, separated by commas.
+func propagators(names string) (propagation.TextMapPropagator, error) {
+	if names == "" {
+		names = "tracecontext,baggage"
+	}
+	var list []propagation.TextMapPropagator
+	for name := range strings.SplitSeq(names, ",") {
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "tracecontext":
+			list = append(list, propagation.TraceContext{})
+		case "baggage":
+			list = append(list, propagation.Baggage{})
+		case "none", "":
+		default:
+			return propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}),
+				fmt.Errorf("OTEL_PROPAGATORS: %q is not known; known are tracecontext, baggage and none", name)
+		}
+	}
+	return propagation.NewCompositeTextMapPropagator(list...), nil
+}

@@ -1,0 +1,180 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// unsentMax bounds the traces that wait for the SDK, whose own queue has 2048 spans
+// (OTEL_BSP_MAX_QUEUE_SIZE). More are dropped: a collector that hangs costs traces and
+// nothing else.
+const unsentMax = 1024
+
+// scope names who made the spans.
+const scope = "github.com/ticketing-io/ticketing/telemetry/trace"
+
+// Service describes who exports.
+type Service struct {
+	Name, Version, Instance string
+}
+
+// Exporter sends traces to a collector, through the SDK.
+type Exporter struct {
+	provider *sdk.TracerProvider
+	tracer   trace.Tracer
+	unsent   chan *Trace
+	done     chan struct{}
+	lost     atomic.Uint64 // spans that never left
+	failures atomic.Uint64 // batches that a collector did not take
+}
+
+// NewExporter returns an exporter by a protocol of OTLP. The standard OTEL_EXPORTER_OTLP_*,
+// OTEL_BSP_* and OTEL_RESOURCE_ATTRIBUTES variables rule it. It does not connect yet, and
+// no collector is no error.
+func NewExporter(ctx context.Context, protocol string, s Service) (*Exporter, error) {
+	var client otlptrace.Client
+	switch protocol {
+	case ProtocolGRPC:
+		client = otlptracegrpc.NewClient()
+	case ProtocolHTTP:
+		client = otlptracehttp.NewClient()
+	default:
+		return nil, fmt.Errorf("export traces: the protocol %q is not known", protocol)
+	}
+	out, err := otlptrace.New(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("export traces: %w", err)
+	}
+	attributes := []attribute.KeyValue{attribute.String("service.name", s.Name), attribute.String("service.version", s.Version)}
+	if s.Instance != "" {
+		attributes = append(attributes, attribute.String("service.instance.id", s.Instance))
+	}
+	// What the environment says of the resource comes last, and so stands.
+	res, err := resource.New(ctx, resource.WithAttributes(attributes...), resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("export traces: read OTEL_RESOURCE_ATTRIBUTES: %w", err), out.Shutdown(ctx))
+	}
+	e := &Exporter{unsent: make(chan *Trace, unsentMax), done: make(chan struct{})}
+	e.provider = sdk.NewTracerProvider(
+		sdk.WithResource(res),
+		sdk.WithSampler(sdk.AlwaysSample()), // what comes here is to be kept
+		sdk.WithIDGenerator(givenIDs{}),
+		// Blocking, so that what does not fit is dropped, and counted, before it.
+		sdk.WithBatcher(counted{out, e}, sdk.WithBlocking()),
+	)
+	e.tracer = e.provider.Tracer(scope)
+	go e.send()
+	return e, nil
+}
+
+// export hands a trace over, or drops it.
+func (e *Exporter) export(t *Trace) {
+	select {
+	case e.unsent <- t:
+	default:
+		e.lost.Add(uint64(len(t.Spans)))
+	}
+}
+
+func (e *Exporter) send() {
+	defer close(e.done)
+	for t := range e.unsent {
+		for i := range t.Spans {
+			e.span(t, &t.Spans[i])
+		}
+	}
+}
+
+// span gives a span to the SDK, with the ids and the times that it has.
+func (e *Exporter) span(t *Trace, s *Span) {
+	ctx := context.WithValue(context.Background(), idKey{}, id{t.ID, s.ID})
+	kind := trace.SpanKindInternal
+	if s.Parent.IsValid() {
+		ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: t.ID, SpanID: s.Parent, TraceFlags: trace.FlagsSampled}))
+	} else {
+		kind = trace.SpanKindServer
+	}
+	links := make([]trace.Link, 0, len(s.Links))
+	for _, l := range s.Links {
+		links = append(links, trace.Link{SpanContext: l})
+	}
+	_, span := e.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Start), trace.WithSpanKind(kind),
+		trace.WithAttributes(s.Attributes...), trace.WithLinks(links...))
+	if s.Error != "" {
+		span.SetStatus(codes.Error, s.Error)
+	}
+	span.End(trace.WithTimestamp(s.End))
+}
+
+// Lost returns how many spans never reached a collector.
+func (e *Exporter) Lost() uint64 {
+	if e == nil {
+		return 0
+	}
+	return e.lost.Load()
+}
+
+// Failures returns how many batches of spans a collector did not take.
+func (e *Exporter) Failures() uint64 {
+	if e == nil {
+		return 0
+	}
+	return e.failures.Load()
+}
+
+// close sends what is there, as far as the context lets it.
+func (e *Exporter) close(ctx context.Context) error {
+	close(e.unsent)
+	select {
+	case <-e.done:
+	case <-ctx.Done(): // the provider's end lets it go
+	}
+	if err := e.provider.Shutdown(ctx); err != nil {
+		return fmt.Errorf("send the last traces: %w", err)
+	}
+	return nil
+}
+
+// counted counts what a collector did not take.
+type counted struct {
+	sdk.SpanExporter
+	e *Exporter
+}
+
+// ExportSpans sends a batch.
+func (c counted) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := c.SpanExporter.ExportSpans(ctx, spans)
+	if err != nil {
+		c.e.failures.Add(1)
+		c.e.lost.Add(uint64(len(spans)))
+	}
+	return err
+}
+
+type idKey struct{}
+
+// givenIDs is an IDGenerator that gives the ids that the context has.
+type givenIDs struct{}
+
+// NewIDs returns the ids of a root.
+func (givenIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	i, _ := ctx.Value(idKey{}).(id)
+	return i.trace, i.span
+}
+
+// NewSpanID returns the id of a child.
+func (givenIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	i, _ := ctx.Value(idKey{}).(id)
+	return i.span
+}

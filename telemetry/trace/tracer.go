@@ -1,0 +1,258 @@
+package trace
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ticketing-io/ticketing/core/service"
+)
+
+const (
+	// pendingMax bounds the requests that are over and whose traces are not built yet. More
+	// are dropped: at 1 % of 100,000 a second it is four seconds' worth.
+	pendingMax = 4096
+	// keptMax bounds the tokens that are remembered because their acquire was kept for being
+	// slow. One that is forgotten has an end that is not kept, so nothing dangles.
+	keptMax = 16384
+)
+
+// Config is what a Tracer is made of.
+type Config struct {
+	// Sample is the part of the acquires that is kept, from 0 to 1.
+	Sample float64
+	// Slow is the wait from which an acquire is always kept; 0 is DefaultSlow.
+	Slow time.Duration
+	// HashKeys has keys appear as their hash only.
+	HashKeys bool
+	// Node is this node's name, "" for a single server.
+	Node string
+	// Salt is the same on all nodes of a cluster, and differs between clusters.
+	Salt string
+	// Exporter takes the traces elsewhere; nil for nowhere. The Tracer ends it.
+	Exporter *Exporter
+}
+
+// DefaultSlow is the wait from which an acquire is kept whatever the sample.
+const DefaultSlow = time.Second
+
+// Why a trace is kept.
+type Why uint8
+
+// The reasons to keep a trace.
+const (
+	ByRatio Why = iota
+	BySlowness
+	ByDoubt // its outcome is unknown
+	ByLink  // another trace that is kept links to it
+	whyCount
+)
+
+// String returns the reason as metrics and attributes have it.
+func (w Why) String() string {
+	return [...]string{ByRatio: "ratio", BySlowness: "slow", ByDoubt: "unknown", ByLink: "link"}[w]
+}
+
+// Tracer keeps the traces of one node. Acquire, Release and LeaseEnded are called as the
+// service's observer is, one after the other, and neither block nor call it. A nil Tracer
+// keeps nothing.
+type Tracer struct {
+	config Config
+	salt   salt
+	ratio  ratio
+	kept   tokens
+	ring   *Ring
+
+	pending chan pending
+	dropped atomic.Uint64
+	counts  [whyCount]atomic.Uint64
+	wg      sync.WaitGroup
+	mu      sync.RWMutex // held for writing when pending is closed
+	closed  bool
+}
+
+// pending is a request that is over.
+type pending struct {
+	id       id
+	why      Why
+	acquire  *service.AcquireEvent // nil for an end
+	answered time.Time             // when the answer was written
+	linked   bool                  // the grant's acquire, or that of an acquire's Freed, is kept too
+
+	key string // of an end
+	end service.End
+}
+
+// New starts a Tracer. Close ends it.
+func New(c Config) *Tracer {
+	if c.Slow == 0 {
+		c.Slow = DefaultSlow
+	}
+	t := &Tracer{
+		config: c, salt: salt(hash(c.Salt)), ratio: newRatio(c.Sample), ring: newRing(),
+		pending: make(chan pending, pendingMax),
+	}
+	t.wg.Go(t.build)
+	return t
+}
+
+// Acquire takes the end of an acquire. It returns its trace id in hex, and what is to be
+// called when its answer has been written; "" and nil when no trace of it is kept.
+func (t *Tracer) Acquire(e service.AcquireEvent) (traceID string, answered func()) {
+	if t == nil {
+		return "", nil
+	}
+	p := pending{}
+	if e.Token != 0 {
+		p.id = t.salt.acquire(e.Token)
+	} else {
+		p.id = randomID()
+	}
+	switch {
+	case t.ratio.keeps(p.id.trace):
+		p.why = ByRatio
+	case e.Result == service.AcquireUnknown:
+		p.why = ByDoubt
+	case e.Waited >= t.config.Slow:
+		p.why = BySlowness
+	default:
+		return "", nil
+	}
+	return p.id.trace.String(), t.keep(p, e)
+}
+
+// keep keeps an acquire when its answer has been written.
+func (t *Tracer) keep(p pending, e service.AcquireEvent) (answered func()) {
+	if e.Token != 0 && p.why != ByRatio {
+		t.kept.add(e.Token)
+	}
+	if e.Freed.Token != 0 && !t.keeps(e.Freed.Token) {
+		t.put(pending{id: t.salt.end(e.Freed.Token), why: ByLink, key: e.Key, end: e.Freed})
+	}
+	p.acquire = &e
+	return func() {
+		p.answered = time.Now()
+		t.put(p)
+	}
+}
+
+// Release takes the end of a release.
+func (t *Tracer) Release(e service.ReleaseEvent) {
+	if t != nil && e.Current {
+		t.ended(e.Key, e.End)
+	}
+}
+
+// LeaseEnded takes the end of a lease.
+func (t *Tracer) LeaseEnded(e service.LeaseEvent) {
+	if t != nil {
+		t.ended(e.Key, e.End)
+	}
+}
+
+func (t *Tracer) ended(key string, e service.End) {
+	if t.keeps(e.Token) {
+		t.put(pending{id: t.salt.end(e.Token), why: ByLink, key: key, end: e, linked: true})
+	}
+}
+
+// keeps says whether the acquire that was granted by a token is kept.
+func (t *Tracer) keeps(token uint64) bool {
+	return t.kept.has(token) || t.ratio.keeps(t.salt.acquire(token).trace)
+}
+
+// put hands something over to be built, or drops it.
+func (t *Tracer) put(p pending) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.closed {
+		return
+	}
+	select {
+	case t.pending <- p:
+		t.counts[p.why].Add(1)
+	default:
+		t.dropped.Add(1)
+	}
+}
+
+// build makes traces of what is over.
+func (t *Tracer) build() {
+	for p := range t.pending {
+		trace := t.traceOf(&p)
+		t.ring.add(trace)
+		if t.config.Exporter != nil {
+			t.config.Exporter.export(trace)
+		}
+	}
+}
+
+// Ring returns the traces that are kept in memory; nil without a Tracer.
+func (t *Tracer) Ring() *Ring {
+	if t == nil {
+		return nil
+	}
+	return t.ring
+}
+
+// Dropped returns how many traces were dropped before they were built.
+func (t *Tracer) Dropped() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.dropped.Load()
+}
+
+// Kept returns how many traces were kept for a reason.
+func (t *Tracer) Kept(w Why) uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.counts[w].Load()
+}
+
+// Close builds what is over and ends the exporter, as far as the context lets it. What
+// comes later is dropped.
+func (t *Tracer) Close(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	if !t.closed {
+		t.closed = true
+		close(t.pending)
+	}
+	t.mu.Unlock()
+	t.wg.Wait() // it waits for nobody
+	if t.config.Exporter == nil {
+		return nil
+	}
+	return t.config.Exporter.close(ctx)
+}
+
+// tokens remembers the last keptMax tokens.
+type tokens struct {
+	set   map[uint64]struct{}
+	order []uint64
+	next  int
+}
+
+func (k *tokens) add(token uint64) {
+	if k.set == nil {
+		k.set = make(map[uint64]struct{})
+	}
+	k.set[token] = struct{}{}
+	if len(k.order) < keptMax {
+		k.order = append(k.order, token)
+		return
+	}
+	delete(k.set, k.order[k.next])
+	k.order[k.next] = token
+	k.next = (k.next + 1) % keptMax
+}
+
+func (k *tokens) has(token uint64) bool {
+	_, ok := k.set[token]
+	return ok
+}
