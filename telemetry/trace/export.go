@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -32,6 +33,7 @@ type Service struct {
 // Exporter sends traces to a collector, through the SDK.
 type Exporter struct {
 	provider *sdk.TracerProvider
+	out      *otlptrace.Exporter
 	tracer   trace.Tracer
 	unsent   chan *Trace
 	done     chan struct{}
@@ -65,7 +67,7 @@ func NewExporter(ctx context.Context, protocol string, s Service) (*Exporter, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("export traces: read OTEL_RESOURCE_ATTRIBUTES: %w", err), out.Shutdown(ctx))
 	}
-	e := &Exporter{unsent: make(chan *Trace, unsentMax), done: make(chan struct{})}
+	e := &Exporter{out: out, unsent: make(chan *Trace, unsentMax), done: make(chan struct{})}
 	e.provider = sdk.NewTracerProvider(
 		sdk.WithResource(res),
 		sdk.WithSampler(sdk.AlwaysSample()), // what comes here is to be kept
@@ -133,15 +135,23 @@ func (e *Exporter) Failures() uint64 {
 	return e.failures.Load()
 }
 
+// endPatience is how long the SDK may take to end when the context has ended: with one
+// that has, it would not even begin to.
+const endPatience = 50 * time.Millisecond
+
 // close sends what is there, as far as the context lets it.
 func (e *Exporter) close(ctx context.Context) error {
 	close(e.unsent)
 	select {
 	case <-e.done:
-	case <-ctx.Done(): // the provider's end lets it go
+	case <-ctx.Done():
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), endPatience)
+		defer cancel()
 	}
 	if err := e.provider.Shutdown(ctx); err != nil {
-		return fmt.Errorf("send the last traces: %w", err)
+		// It still sends; this ends that.
+		return errors.Join(fmt.Errorf("send the last traces: %w", err), e.out.Shutdown(ctx))
 	}
 	return nil
 }

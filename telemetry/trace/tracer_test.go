@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,11 +187,14 @@ func (told) GateChanged(service.Gate, bool)          {}
 
 // holder is a session that releases some of what it is granted.
 type holder struct {
+	mu     sync.Mutex
 	grants []service.Answer
 	sent   []func()
 }
 
 func (h *holder) Deliver(a service.Answer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if a.Outcome == service.Granted {
 		h.grants = append(h.grants, a)
 	}
@@ -198,12 +202,27 @@ func (h *holder) Deliver(a service.Answer) {
 		h.sent = append(h.sent, a.Sent)
 	}
 }
+
 func (h *holder) Flush() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, f := range h.sent {
 		f()
 	}
 	h.sent = nil
 }
+
+// oldest takes the oldest of its grants.
+func (h *holder) oldest() (a service.Answer, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.grants) == 0 {
+		return a, false
+	}
+	a, h.grants = h.grants[0], h.grants[1:]
+	return a, true
+}
+
 func (h *holder) Leader(string)                 {}
 func (h *holder) End(service.EndReason, string) {}
 
@@ -226,9 +245,10 @@ func TestNoLinkDangles(t *testing.T) {
 					h.Flush()
 					time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
 					synctest.Wait()
-					if len(h.grants) > 0 && rng.IntN(2) == 0 {
-						g := h.grants[0]
-						h.grants = h.grants[1:]
+					if rng.IntN(2) == 0 {
+						continue
+					}
+					if g, ok := h.oldest(); ok {
 						s.Release(c, g.Key, g.Token)
 						h.Flush()
 					}
