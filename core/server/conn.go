@@ -236,6 +236,7 @@ func (c *conn) finish() {
 	c.closed = true
 	undelivered := c.queue
 	c.queue = nil
+	c.server.traffic.pending.Add(-int64(len(undelivered)))
 	reason := c.reason
 	c.mu.Unlock()
 	c.nc.Close()

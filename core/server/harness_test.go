@@ -65,6 +65,9 @@ func newWorldOf(t *testing.T, svc Service, cfg Config) *world {
 			t.Errorf("Serve returned %v after Shutdown", err)
 		}
 		w.seen.checkAllClosed(t)
+		if st := w.server.Stats(); st.Connections != 0 || st.Pending != 0 {
+			t.Errorf("after the end of everything: %+v", st)
+		}
 	})
 	return w
 }

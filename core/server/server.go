@@ -52,6 +52,7 @@ type Server struct {
 	log      *slog.Logger
 	observer Observer
 	tokens   atomic.Pointer[tokenSet]
+	traffic  traffic
 
 	mu        sync.Mutex
 	listeners map[*net.Listener]struct{} // by address: not every listener can be a key
@@ -244,13 +245,6 @@ func (s *Server) isStopping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopping
-}
-
-// Connections returns how many connections are open.
-func (s *Server) Connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
 }
 
 // StopAccepting closes the listeners. Connections stay.

@@ -221,3 +221,24 @@ func TestTheLimitOverTheNetwork(t *testing.T) {
 	}
 	within(t, 10*time.Second, "the close is counted", func() bool { return s.seen.reasons()[ClosedLimit] == 1 })
 }
+
+// Over real sockets too, written to directly or over TLS, every byte is counted.
+func TestBytesOverTheNetworkAreCounted(t *testing.T) {
+	overBoth(t, func(t *testing.T, start func(Service, Config) *site) {
+		s := start(nil, Config{})
+		c := s.connect()
+		before := s.server.Stats()
+		ask, answer := acquire("k", 0, 250, 1), granted("k", 1, 1)
+		c.send(ask)
+		c.expect(answer)
+		c.send(release("k", 1)) // when that is answered, what came before is counted
+		c.expect(released("k", 1))
+		after := s.server.Stats()
+		if got, least := after.Received-before.Received, len(ask+release("k", 1)); got < uint64(least) {
+			t.Errorf("received %d bytes, want at least %d", got, least)
+		}
+		if got, least := after.Sent-before.Sent, len(answer); got < uint64(least) {
+			t.Errorf("sent %d bytes, want at least %d", got, least)
+		}
+	})
+}

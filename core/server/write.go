@@ -43,6 +43,7 @@ func reply(a *service.Answer) wire.Reply {
 
 // Deliver queues an answer (service.Sink).
 func (c *conn) Deliver(a service.Answer) {
+	c.server.traffic.pending.Add(1) // before it can be taken
 	c.mu.Lock()
 	c.queue = append(c.queue, a)
 	c.mu.Unlock()
@@ -53,7 +54,11 @@ func (c *conn) Deliver(a service.Answer) {
 func (c *conn) Leader(addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
 	c.queue = append(c.queue, service.Answer{Outcome: leader, Key: addr})
+	c.server.traffic.pending.Add(1)
 	if c.ready {
 		return
 	}
@@ -94,7 +99,7 @@ func (c *conn) flushDirectly() bool {
 		batches.Put(batch)
 		return false
 	}
-	n, err := c.direct.write(*batch)
+	n, err := c.writeDirectly(*batch)
 	if err == nil && n < len(*batch) {
 		c.writeInBackground((*batch)[n:])
 		return false
@@ -102,6 +107,13 @@ func (c *conn) flushDirectly() bool {
 	batches.Put(batch)
 	c.wrote(err)
 	return true
+}
+
+// writeDirectly writes as much as the socket takes at once.
+func (c *conn) writeDirectly(b []byte) (int, error) {
+	n, err := c.direct.write(b)
+	c.server.traffic.sent.Add(uint64(n))
+	return n, err
 }
 
 // writeInBackground goes on with a write that has begun, from a goroutine of its
@@ -145,7 +157,7 @@ func (c *conn) flush() {
 	for c.take(batch) {
 		n, err := 0, error(nil)
 		if c.direct != nil {
-			n, err = c.direct.write(*batch)
+			n, err = c.writeDirectly(*batch)
 		}
 		if err == nil && n < len(*batch) {
 			_, err = c.stream.Write((*batch)[n:])
@@ -196,6 +208,7 @@ func (c *conn) take(buf *[]byte) bool {
 
 // dequeue drops the first n answers, and the queue's memory after a burst.
 func (c *conn) dequeue(n int) {
+	c.server.traffic.pending.Add(-int64(n))
 	rest := c.queue[n:]
 	switch {
 	case len(rest) > 0:
@@ -290,6 +303,13 @@ type patientConn struct {
 	c *conn
 }
 
+// Read reads what has come.
+func (p patientConn) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	p.c.server.traffic.received.Add(uint64(n))
+	return n, err
+}
+
 // Write writes all of b. Its error is errSlow when nothing is taken for 5 s, or
 // when the connection is too slow for what waits behind the write.
 func (p patientConn) Write(b []byte) (int, error) {
@@ -298,6 +318,7 @@ func (p patientConn) Write(b []byte) (int, error) {
 	for {
 		p.Conn.SetWriteDeadline(time.Now().Add(writeStep))
 		n, err := p.Conn.Write(b[written:])
+		p.c.server.traffic.sent.Add(uint64(n))
 		written += n
 		if written == len(b) || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return written, err
