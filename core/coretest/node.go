@@ -209,7 +209,7 @@ func (r *run) describe() replica.Peer {
 // observer passes on what one run does while it is alive.
 type observer struct{ run *run }
 
-func (o observer) Applied(index uint64, e *lock.Entry, out *lock.Outcome) {
+func (o observer) Applied(index uint64, e *lock.Entry, out *lock.Outcome, _ time.Duration) {
 	if !o.run.dead.Load() {
 		o.run.node.cluster.Ledger.Applied(o.run.node.Name, index, e, out)
 	}
@@ -221,8 +221,9 @@ func (o observer) Restored(m *lock.Machine) {
 	}
 }
 
-func (o observer) Committed(int, time.Duration) {}
-func (o observer) Stored(int, time.Duration)    {}
+func (o observer) Committed(int, time.Duration)        {}
+func (o observer) Stored(int, time.Duration)           {}
+func (o observer) SnapshotStored(time.Duration, error) {}
 
 func (o observer) StandingChanged(serving bool) {
 	n := o.run.node

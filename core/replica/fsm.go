@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -64,10 +65,11 @@ func (f *fsm) apply(l *raft.Log) any {
 	}
 	// Its own, since who proposed the entry reads it while the next one is applied.
 	out := new(lock.Outcome)
+	start := time.Now()
 	f.machine.Apply(&f.entry, out)
 	out.Index, out.Term = l.Index, l.Term
 	if f.observer != nil {
-		f.observer.Applied(l.Index, &f.entry, out)
+		f.observer.Applied(l.Index, &f.entry, out, time.Since(start))
 	}
 	for i := range f.entry.Commands {
 		if f.entry.Commands[i].Kind == lock.KindMember {

@@ -30,6 +30,7 @@ type generation struct {
 	stores     *Stores
 	transport  raft.Transport
 	raft       *raft.Raft
+	began      time.Time // when raft did
 	fsm        *fsm
 	leadership leadership
 	tasks      chan func()   // for the leading loop
@@ -104,7 +105,8 @@ func (g *generation) open() error {
 	cfg := r.raftConfig()
 	cfg.NotifyCh = notify
 	go g.forward(notify)
-	g.raft, err = raft.NewRaft(cfg, g.fsm, log, stable, stores.Snapshots, g.transport)
+	g.began = time.Now()
+	g.raft, err = raft.NewRaft(cfg, g.fsm, log, stable, watchedSnapshots{stores.Snapshots, r.opts.Observer}, g.transport)
 	close(g.ready)
 	if err != nil {
 		close(g.down)

@@ -165,10 +165,14 @@ func (g *generation) leaderClient() string {
 	return g.r.member(string(id)).Client
 }
 
-// observe has the leading loop look again when raft knows another leader.
+// observe has the leading loop look again when raft knows another leader, and counts
+// those that come.
 func (g *generation) observe() (stop func()) {
 	o := raft.NewObserver(nil, false, func(o *raft.Observation) bool {
-		if _, ok := o.Data.(raft.LeaderObservation); ok {
+		if news, ok := o.Data.(raft.LeaderObservation); ok {
+			if news.LeaderID != "" {
+				g.r.leaderChanges.Add(1)
+			}
 			g.leadership.poke()
 		}
 		return false

@@ -92,14 +92,18 @@ type Options struct {
 // Observer is told what the replica does. It must not block and must not call the
 // replica.
 type Observer interface {
-	// Applied: an entry took effect on this node. Neither argument may be kept.
-	Applied(index uint64, e *lock.Entry, out *lock.Outcome)
+	// Applied: an entry took effect on this node, which took the machine so long. Neither
+	// entry nor outcome may be kept.
+	Applied(index uint64, e *lock.Entry, out *lock.Outcome, took time.Duration)
 	// Restored: the machine's state was replaced by a snapshot.
 	Restored(m *lock.Machine)
 	// Committed: an entry of this node was committed and applied, so long after it was proposed.
 	Committed(commands int, took time.Duration)
 	// Stored: the log store took so long for so many entries.
 	Stored(entries int, took time.Duration)
+	// SnapshotStored: a snapshot, its own or the leader's, is on disk so long after it was
+	// begun; or the disk failed.
+	SnapshotStored(took time.Duration, err error)
 	// StandingChanged: this node serves, or does not.
 	StandingChanged(serving bool)
 }

@@ -24,6 +24,8 @@ type Replica struct {
 	fsm       atomic.Pointer[fsm] // of this generation or, between two, of the last one
 	lock      *os.File            // the data folder's; nil where the stores are given
 
+	leaderChanges atomic.Uint64 // how often this node came to know a leader
+
 	changing chan struct{} // has a place for the one change of the members under way
 	noting   sync.Mutex    // held while the note is changed, which takes a write
 
