@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -52,6 +53,7 @@ func TestStatsOfAMemberThatIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * peerFresh)
+		synctest.Wait()
 		st := leader.Stats()
 		if st.HealthyVoters != 2 || st.Voters != 3 {
 			t.Errorf("the leader counts %d of %d voters as healthy, want 2 of 3", st.HealthyVoters, st.Voters)
@@ -71,6 +73,7 @@ func TestStatsOfElections(t *testing.T) {
 		first.end(t)
 		second := m.leader(t, first)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		for _, n := range m.but(first) {
 			if st := n.Stats(); st.LeaderChanges != 2 || !st.HasLeader {
 				t.Errorf("%s: %+v, want 2 leaders seen", n.opts.NodeID, st)
@@ -78,6 +81,7 @@ func TestStatsOfElections(t *testing.T) {
 		}
 		second.end(t)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		last := slices.DeleteFunc(m.but(first), func(n *meshNode) bool { return n == second })[0]
 		st := last.Stats()
 		if st.HasLeader || st.Serving || st.State == Leader || st.LeaderChanges != 2 {
