@@ -54,6 +54,10 @@ const (
 	MaxSnapshotInterval  = 10 * time.Minute
 	MinSnapshotThreshold = 64
 	MaxSnapshotThreshold = 100_000
+	// MinTraceSlow to MaxTraceSlow bound which acquires are always traced: no more than can
+	// be looked at, and none that can't be, since no wait is longer.
+	MinTraceSlow = time.Millisecond
+	MaxTraceSlow = 255 * time.Second
 	// MaxAllowedHosts is how many host names the admin server may be told.
 	MaxAllowedHosts = 64
 	// MaxFile is the largest file in bytes that is read for a configuration.
@@ -135,6 +139,17 @@ type Cluster struct {
 type Trace struct {
 	// Sample is the part of acquires that is traced, 0 to 1.
 	Sample float64
+	// Slow is the wait from which an acquire is traced whatever Sample says.
+	Slow time.Duration
+	// HashKeys has traces show keys as their hash.
+	HashKeys bool
+}
+
+// AdminChosen says whether the address of the admin server was set, and is not the
+// default.
+func (c *Config) AdminChosen() bool {
+	_, ok := c.sources["admin.listen"]
+	return ok
 }
 
 // Default returns the configuration of a server that is told nothing.
@@ -155,7 +170,7 @@ func Default() Config {
 			SnapshotInterval:  10 * time.Second,
 			SnapshotThreshold: 4096,
 		},
-		Trace: Trace{Sample: 0.01},
+		Trace: Trace{Sample: 0.01, Slow: time.Second},
 	}
 }
 

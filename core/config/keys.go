@@ -197,6 +197,16 @@ var keys = complete([]Key{
 		Help: "part of the acquires that is traced, 0 to 1; the standard OTEL_* variables override it",
 		in:   func(c *Config) setting { return (*fraction)(&c.Trace.Sample) },
 	},
+	{
+		Name: "trace.slow", Value: "DURATION",
+		Help: fmt.Sprintf("wait from which an acquire is traced whatever trace.sample says, %v to %v", MinTraceSlow, MaxTraceSlow),
+		in:   func(c *Config) setting { return (*span)(&c.Trace.Slow) },
+	},
+	{
+		Name: "trace.hash_keys",
+		Help: "have traces show keys as their hash",
+		in:   func(c *Config) setting { return (*toggle)(&c.Trace.HashKeys) },
+	},
 })
 
 // complete fills in what follows from a key's name and from Default.

@@ -77,7 +77,9 @@ func TestKeys(t *testing.T) {
 		cluster.leader_lease CLUSTER_LEADER_LEASE cluster-leader-lease
 		cluster.snapshot_interval CLUSTER_SNAPSHOT_INTERVAL cluster-snapshot-interval
 		cluster.snapshot_threshold CLUSTER_SNAPSHOT_THRESHOLD cluster-snapshot-threshold
-		trace.sample TRACE_SAMPLE trace-sample`)
+		trace.sample TRACE_SAMPLE trace-sample
+		trace.slow TRACE_SLOW trace-slow
+		trace.hash_keys TRACE_HASH_KEYS trace-hash-keys`)
 	var got []string
 	for _, k := range Keys() {
 		got = append(got, k.Name, k.Env, k.Flag)
@@ -124,7 +126,9 @@ var samples = map[string]struct{ text, toml string }{
 	"cluster.snapshot_interval":  {"1m0s", `"1m"`},
 	"cluster.snapshot_threshold": {"1000", "1000"},
 
-	"trace.sample": {"0.5", "0.5"},
+	"trace.sample":    {"0.5", "0.5"},
+	"trace.slow":      {"2s", `"2s"`},
+	"trace.hash_keys": {"true", "true"},
 }
 
 // Every key can be set by each source, with the same effect, and notes name it.

@@ -161,7 +161,7 @@ func TestValidateReportsEveryFault(t *testing.T) {
 			t.Errorf("%s has a source", f)
 		}
 	}
-	want := "admin.listen cluster.listen advertise client_tokens_file max_waiters max_total_waiters max_connections log_format cluster.data_dir cluster.heartbeat cluster.election cluster.leader_lease cluster.snapshot_interval cluster.snapshot_threshold"
+	want := "admin.listen cluster.listen advertise client_tokens_file max_waiters max_total_waiters max_connections log_format cluster.data_dir cluster.heartbeat cluster.election cluster.leader_lease cluster.snapshot_interval cluster.snapshot_threshold trace.slow"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got %q", got)
 	}

@@ -1,11 +1,9 @@
 package config
 
-// unbuilt tells of sections that can be set and are checked, but that this version
-// can't act on. Whoever builds one deletes its lines here.
+// unbuilt tells of what can be set and is checked, but that this version can't act on.
+// Whoever builds it deletes its lines here.
 func (k *checker) unbuilt() {
-	for _, section := range []string{"admin", "trace"} {
-		if _, ok := k.c.sectionSource(section); ok {
-			k.warn(section, "checked, but without effect: not built into this version")
-		}
+	if k.c.Admin.CredentialsFile != "" {
+		k.warn("admin.credentials_file", "checked, but without effect: not built into this version, so /metrics is served to this machine only")
 	}
 }

@@ -265,4 +265,7 @@ func (k *checker) trace() {
 	if s := k.c.Trace.Sample; !(s >= 0 && s <= 1) {
 		k.fault("trace.sample", "%v is out of range; set 0 (none) to 1 (every acquire)", s)
 	}
+	if s := k.c.Trace.Slow; s < MinTraceSlow || s > MaxTraceSlow {
+		k.fault("trace.slow", "%v is out of range; set %v to %v", s, MinTraceSlow, MaxTraceSlow)
+	}
 }
