@@ -20,14 +20,16 @@ import (
 // for the lock; docs/CLIENT.md, section 2, is the whole table.
 func (b *Broker) Acquire(ctx context.Context, key string, wait, lease, minWork time.Duration) (*Ticket, error) {
 	began := b.clock.mono()
-	ticket, node, err := b.acquire(ctx, began, key, wait, lease, minWork)
+	span := b.spans.start(ctx, spanAcquire, began)
+	ticket, node, err := b.acquire(ctx, began, trailOf(span), key, wait, lease, minWork)
+	b.endAcquire(span, key, wait, lease, ticket, err)
 	if b.cfg.Events != nil {
 		b.cfg.Events(Event{Kind: EventAcquire, Key: key, Node: node, Took: b.clock.mono() - began, Err: err})
 	}
 	return ticket, err
 }
 
-func (b *Broker) acquire(ctx context.Context, began time.Duration, key string, wait, lease, minWork time.Duration) (*Ticket, string, error) {
+func (b *Broker) acquire(ctx context.Context, began time.Duration, trail *trail, key string, wait, lease, minWork time.Duration) (*Ticket, string, error) {
 	bad := checkAcquire(key, wait, lease, minWork)
 	if bad == nil && ctx.Err() != nil {
 		bad = &fault{kind: ErrCancelled, cause: ctx.Err()}
@@ -38,7 +40,7 @@ func (b *Broker) acquire(ctx context.Context, began time.Duration, key string, w
 	c := b.calls.Get().(*call)
 	defer b.recycle(c)
 	c.key, c.wait, c.lease, c.budget = key, uint8(seconds(wait)), uint8(seconds(lease)), minWork
-	c.began, c.deadline = began, began+time.Duration(c.wait)*time.Second
+	c.began, c.deadline, c.trail = began, began+time.Duration(c.wait)*time.Second, trail
 	if c.wait == 0 {
 		c.deadline = began + immediateTime
 	}
@@ -71,6 +73,9 @@ func (b *Broker) submit(c *call) *fault {
 	}
 	b.owner++
 	c.owner, c.ticket.owner = b.owner, b.owner
+	if c.trail != nil {
+		c.trail.owner = b.owner
+	}
 	b.admit(c, c.began)
 	return nil
 }

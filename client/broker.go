@@ -21,7 +21,8 @@ type Broker struct {
 	clock *clock
 	ctx   context.Context // ends at Close; dials depend on it
 	stop  context.CancelFunc
-	calls sync.Pool     // of *call, so that a pair allocates none
+	calls sync.Pool // of *call, so that a pair allocates none
+	spans tracing
 	poke  chan struct{} // one slot: the watch must look earlier than it planned
 
 	// Every goroutine is in one of the two. The reporter ends last, so that it
@@ -94,6 +95,7 @@ func newBroker(cfg Config) (*Broker, error) {
 	b := &Broker{
 		cfg:      cfg,
 		clock:    newClock(),
+		spans:    newTracing(cfg.TracerProvider),
 		poke:     make(chan struct{}, 1),
 		notes:    make(chan note, maxNotes),
 		acquires: lane{limit: cfg.MaxPending},

@@ -80,6 +80,7 @@ type call struct {
 	attempts  int           // ended without an answer
 	maybeSent bool          // some attempt of a release may have been sent
 	mayBeDone bool          // release: an earlier attempt may have been sent, so N may be its doing
+	trail     *trail        // its moments, for whoever traces it; nil when nobody does
 
 	fault *fault // the outcome: nil when granted or released
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Config is what a broker is made from. Addrs is required; the zero value of
@@ -54,6 +56,11 @@ type Config struct {
 	// at once: with an acquire or release by its caller's, with the rest by one of
 	// the broker's. It must be quick, and must not call the broker.
 	Events func(Event)
+
+	// TracerProvider records the spans of acquires and releases (see the package
+	// documentation). Nil is OpenTelemetry's global one, which records nothing as
+	// long as the application sets none; noop.NewTracerProvider() is none at all.
+	TracerProvider trace.TracerProvider
 
 	// Dial opens connections, for proxies and tests; nil is a net.Dialer. It must
 	// return when ctx ends, or Close waits for it. TLS is put on top of what it

@@ -39,6 +39,28 @@
 // server's waiter, and makes up to 15 other acquires on it indeterminate: bound an
 // acquire by its wait, and cancel only what nobody needs any longer.
 //
+// # Traces
+//
+// With a tracer provider ([Config.TracerProvider], or else OpenTelemetry's global one)
+// each call of Acquire and Release makes a span, client.acquire or client.release, below
+// the one in its context. Without one it makes none, and costs no allocation. Children
+// say where the time went; there is one for each thing that the call came to:
+//
+//	place   for a place among the pending requests (Config.MaxPending)
+//	dial    for a connection that can take it: none is open, or the leader is not known
+//	queue   for the broker's writer
+//	write   until the system took its bytes
+//	reply   for the answer: an acquire's wait for the lock is in here
+//
+// They are the last attempt's; ticketing.attempts says how many there were, where there
+// was more than one. A span is an error when the outcome is not known, or when no server
+// could be asked; busy and timeout are answers, not errors.
+//
+// The wire has no room for a trace's id, so the server's spans are in traces of their
+// own. Both sides have the attributes ticketing.key, ticketing.owner and, of a grant,
+// ticketing.token. Look for the token: no other grant has it. Owners are counted by each
+// broker from 1, so an acquire without a grant is found by owner, key and time.
+//
 // docs/CLIENT.md is what the library promises, docs/PROTOCOL.md is the wire, and
 // DESIGN.md beside this file is why it is built this way.
 package client

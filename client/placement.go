@@ -22,6 +22,7 @@ func (b *Broker) admit(c *call, now time.Duration) {
 	l := b.lane(c)
 	if l.used >= l.limit {
 		c.state = callWaiting
+		c.trail.line(now)
 		l.waiting.push(c)
 		return
 	}
@@ -39,10 +40,11 @@ func (b *Broker) lane(c *call) *lane {
 // place puts c on a session, or parks it until one can take it.
 func (b *Broker) place(c *call, now time.Duration) {
 	if s := b.pick(c, now); s != nil {
-		s.enqueue(c)
+		s.enqueue(c, now)
 		return
 	}
 	c.state = callParked
+	c.trail.park(now)
 	b.lane(c).parked.push(c)
 	b.touch(c.due(now))
 	if !c.release {
@@ -56,7 +58,7 @@ func (b *Broker) unpark(l *lane, now time.Duration) {
 		next := c.next
 		if s := b.pick(c, now); s != nil {
 			l.parked.remove(c)
-			s.enqueue(c)
+			s.enqueue(c, now)
 		}
 		c = next
 	}
@@ -181,6 +183,7 @@ func (b *Broker) finish(c *call, f *fault, now time.Duration) {
 	l.used--
 	if next := l.waiting.pop(); next != nil {
 		l.used++
+		next.trail.place(now)
 		b.place(next, now)
 	}
 	if p := b.acquires.parked.head; p != nil && c.blocking() && b.pick(p, now) != nil {

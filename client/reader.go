@@ -88,7 +88,10 @@ func (s *session) reply(r wire.Reply, now instant) {
 		c := s.sentOwners.get(r.Owner)
 		if c == nil || c.key != r.Text {
 			s.unknown(r, now.mono)
-		} else if r.Op == wire.OpAcquire {
+			return
+		}
+		c.trail.answer(now.mono)
+		if r.Op == wire.OpAcquire {
 			b.granted(c, r.Token, now)
 		} else {
 			b.finish(c, replyFaults[r.Op], now.mono)
@@ -144,6 +147,7 @@ func (s *session) released(r wire.Reply, now time.Duration) {
 			if f != nil && c.mayBeDone {
 				f = notCurrentAgain
 			}
+			c.trail.answer(now)
 			s.b.finish(c, f, now)
 			return
 		}

@@ -27,14 +27,16 @@ func (b *Broker) Release(ctx context.Context, key string, token uint64) error {
 // list of held ones.
 func (b *Broker) release(ctx context.Context, key string, token uint64, ticket *Ticket) error {
 	began := b.clock.mono()
-	node, err := b.tryRelease(ctx, began, key, token, ticket)
+	span := b.spans.start(ctx, spanRelease, began)
+	node, err := b.tryRelease(ctx, began, trailOf(span), key, token, ticket)
+	b.endRelease(span, key, token, ticket, err)
 	if b.cfg.Events != nil {
 		b.cfg.Events(Event{Kind: EventRelease, Key: key, Node: node, Took: b.clock.mono() - began, Err: err})
 	}
 	return err
 }
 
-func (b *Broker) tryRelease(ctx context.Context, began time.Duration, key string, token uint64, ticket *Ticket) (string, error) {
+func (b *Broker) tryRelease(ctx context.Context, began time.Duration, trail *trail, key string, token uint64, ticket *Ticket) (string, error) {
 	var bad *fault
 	if ticket == nil { // else it was checked by Acquire
 		bad = checkKey(key)
@@ -49,7 +51,7 @@ func (b *Broker) tryRelease(ctx context.Context, began time.Duration, key string
 	c := b.calls.Get().(*call)
 	defer b.recycle(c)
 	c.key, c.token, c.release = key, token, true
-	c.began, c.deadline = began, began+releaseTime
+	c.began, c.deadline, c.trail = began, began+releaseTime, trail
 	c.mayBeDone = ticket != nil && ticket.mayBeReleased.Load()
 
 	b.mu.Lock()

@@ -48,6 +48,9 @@ type session struct {
 	dec   wire.ReplyDecoder
 	batch []wire.Reply // decoded, not yet taken
 
+	// The writer's own.
+	traced []*trail // of the calls in the write under way
+
 	wake chan struct{} // one slot: the writer has something to do
 	stop chan struct{} // closed at the end
 
@@ -111,8 +114,9 @@ func (s *session) isReady() bool {
 }
 
 // enqueue hands c to the writer. mu is held here and below.
-func (s *session) enqueue(c *call) {
+func (s *session) enqueue(c *call, now time.Duration) {
 	c.state, c.sess = callQueued, s
+	c.trail.queue(now)
 	if c.release {
 		s.releases.push(c)
 	} else {

@@ -85,7 +85,7 @@ func (b *Broker) sweepLane(l *lane, now time.Duration) {
 		}
 		if s := b.pick(c, now); s != nil {
 			l.parked.remove(c)
-			s.enqueue(c)
+			s.enqueue(c, now)
 		}
 	})
 }

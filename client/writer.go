@@ -42,6 +42,7 @@ func (s *session) write() {
 				b.unlock()
 				return
 			}
+			s.wrote(now.mono)
 		}
 	}
 }
@@ -108,10 +109,29 @@ func (s *session) send(c *call, now instant, giveUp time.Duration) {
 		c.mayBeDone = c.mayBeDone || c.maybeSent
 		c.maybeSent = true
 	}
+	if c.trail != nil {
+		c.trail.send(now.mono)
+		s.traced = append(s.traced, c.trail)
+	}
 	s.b.touch(giveUp)
 	if c.blocking() {
 		s.b.touch(now.mono + probePause)
 	}
+}
+
+// wrote tells the calls that are traced that the write that began at sent has ended.
+func (s *session) wrote(sent time.Duration) {
+	if len(s.traced) == 0 {
+		return
+	}
+	now := s.b.clock.mono()
+	s.b.mu.Lock()
+	for _, t := range s.traced {
+		t.wrote(sent, now)
+	}
+	s.b.unlock()
+	clear(s.traced)
+	s.traced = s.traced[:0]
 }
 
 // giveUp is when the session of an acquire that was sent is closed for want of an

@@ -50,6 +50,7 @@ var onlyIn = map[string][]string{
 	"github.com/hashicorp/raft":           {"core/replica", "core/coretest"},
 	"github.com/hashicorp/raft-wal":       {"core/replica"},
 	"github.com/anishathalye/porcupine":   {"core/coretest"},
+	"go.opentelemetry.io/otel":            {"client", "telemetry"}, // the API
 	"go.opentelemetry.io/otel/sdk":        {"telemetry"},
 	"go.opentelemetry.io/otel/exporters":  {"telemetry"},
 	"github.com/prometheus/client_golang": {"telemetry"},
@@ -206,8 +207,11 @@ func TestImportRulesFindWhatBreaksThem(t *testing.T) {
 		{"telemetry", module + "/cmd/ticketing", 1},
 		{"core/service", "github.com/hashicorp/raft", 1},
 		{"core/node", "github.com/hashicorp/raft-wal/metadb", 1},
-		{"admin", "go.opentelemetry.io/otel/sdk/trace", 1},
-		{"core/node", "go.opentelemetry.io/otel/exporters/otlp/otlptrace", 1},
+		{"client", "go.opentelemetry.io/otel/trace", 0},
+		{"client", "go.opentelemetry.io/otel/sdk/trace", 1},
+		{"core/service", "go.opentelemetry.io/otel/trace", 1},
+		{"admin", "go.opentelemetry.io/otel/sdk/trace", 2}, // neither the SDK nor the API
+		{"core/node", "go.opentelemetry.io/otel/exporters/otlp/otlptrace", 2},
 		{"admin", "github.com/prometheus/client_golang/prometheus", 1},
 		{"cmd/ticketing", "github.com/gorilla/websocket", 1},
 		{"cmd/ticketing", module + "/core/coretest", 1},
