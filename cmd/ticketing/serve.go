@@ -41,8 +41,11 @@ settings of cluster make it, keeps them on disk; a cluster of one does too.
 A setting is looked up as a flag, then in the environment, then in the file of
 --config, then its default is taken. The environment's name is in brackets behind
 each flag; client tokens are set by --client-tokens-file, CLIENT_TOKENS_FILE or
-CLIENT_TOKENS, not by a flag, since everybody sees arguments. What is set for admin
-and trace is checked, but not built into this version.
+CLIENT_TOKENS, not by a flag, since everybody sees arguments.
+
+Metrics are served to this machine on http://127.0.0.1:5280/metrics (admin.listen),
+health on /livez and /readyz. Traces of slow acquires are kept; they go to a collector
+when OTEL_EXPORTER_OTLP_ENDPOINT names one.
 
   TERM, INT   answer what waits, release what can be, and stop within 10 s; a second
               one, half a second later or another, stops at once
@@ -105,8 +108,17 @@ func serve(ctx context.Context, stderr io.Writer, sources config.Sources) error 
 	level.Set(cfg.LogLevel)
 	log := newLogger(stderr, cfg.LogFormat, &level)
 	logWarnings(log, warnings)
-	n, err := node.Start(ctx, cfg, node.Options{Logger: log, Level: &level})
+	w, err := newWatch(ctx, cfg, sources.Env, log)
 	if err != nil {
+		return &fault{exitError, err, advice{"The server was not started.", "Correct the variable, or unset it."}}
+	}
+	defer w.stop()
+	n, err := node.Start(ctx, cfg, w.observe(node.Options{Logger: log, Level: &level}))
+	if err != nil {
+		return startFault(cfg, err)
+	}
+	if err := w.start(ctx, n, cfg); err != nil {
+		drain(log, n, signals, nil)
 		return startFault(cfg, err)
 	}
 	var first os.Signal
@@ -114,7 +126,7 @@ func serve(ctx context.Context, stderr io.Writer, sources config.Sources) error 
 		select {
 		case sig := <-signals:
 			if sig == syscall.SIGHUP {
-				reload(log, n, sources)
+				reload(log, n, w, sources)
 				continue
 			}
 			first = sig
@@ -158,11 +170,13 @@ func drain(log *slog.Logger, n *node.Node, signals <-chan os.Signal, first os.Si
 }
 
 // reload takes over what can be changed while the server runs.
-func reload(log *slog.Logger, n *node.Node, sources config.Sources) {
+func reload(log *slog.Logger, n *node.Node, w *watch, sources config.Sources) {
 	cfg, warnings, err := config.Load(sources)
 	if err == nil {
 		logWarnings(log, warnings)
-		err = n.Reload(cfg)
+		if err = n.Reload(cfg); err == nil {
+			w.reloaded(cfg)
+		}
 	}
 	var faults config.Faults
 	switch {
@@ -206,8 +220,11 @@ func startFault(cfg config.Config, err error) error {
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
 			on = op.Addr.String()
 		}
-		if cfg.Clustered() && samePort(on, cfg.Cluster.Listen) {
+		switch {
+		case cfg.Clustered() && samePort(on, cfg.Cluster.Listen):
 			flag = "--cluster-listen"
+		case samePort(on, cfg.Admin.Listen):
+			flag = "--admin-listen"
 		}
 		a = advice{
 			fmt.Sprintf("Another program already listens on %s, perhaps another server of this kind. This one was not started.", on),

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -285,6 +287,18 @@ func keyName(name string) string {
 		return name
 	}
 	return quote(name)
+}
+
+// Hash returns a short hash of what is set, secrets left out: another one says that
+// something was changed.
+func (c Config) Hash() string {
+	h := sha256.New()
+	for _, k := range keys {
+		if !k.Secret {
+			fmt.Fprintf(h, "%s=%s\n", k.Name, k.in(&c))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
 // NeedRestart returns the names of the keys that differ between a running

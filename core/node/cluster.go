@@ -38,7 +38,7 @@ type cluster struct {
 
 // newCluster opens the link and takes the data folder. fail is told when the node can't
 // go on.
-func newCluster(ctx context.Context, cfg config.Config, log *slog.Logger, fail func(error)) (*cluster, error) {
+func newCluster(ctx context.Context, cfg config.Config, log *slog.Logger, fail func(error), observer replica.Observer) (*cluster, error) {
 	c := &cluster{log: log, ended: make(chan error, 1)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	one := cfg.Cluster
@@ -55,7 +55,9 @@ func newCluster(ctx context.Context, cfg config.Config, log *slog.Logger, fail f
 		return c.link.Dial(ctx, link.Control, addr, id)
 	}
 	c.pool = control.NewPool(dial)
-	c.replica, err = replica.New(replicaOptions(cfg, c, log, fail))
+	o := replicaOptions(cfg, c, log, fail)
+	o.Observer = observer
+	c.replica, err = replica.New(o)
 	if err != nil {
 		c.cancel()
 		return nil, errors.Join(err, c.link.Close())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ticketing-io/ticketing/core/config"
 	"github.com/ticketing-io/ticketing/core/local"
+	"github.com/ticketing-io/ticketing/core/replica"
 	"github.com/ticketing-io/ticketing/core/server"
 	"github.com/ticketing-io/ticketing/core/service"
 	"github.com/ticketing-io/ticketing/core/wire"
@@ -27,9 +28,11 @@ type Options struct {
 	Logger *slog.Logger
 	// Level is the Logger's level, which Reload sets; nil when it is fixed.
 	Level *slog.LevelVar
-	// Service and Server are told what the node does, for metrics; they may be nil.
+	// Service, Server and Replica are told what the node does, for metrics and traces; they
+	// may be nil.
 	Service service.Observer
 	Server  server.Observer
+	Replica replica.Observer
 }
 
 // Node is one running server.
@@ -69,7 +72,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := n.startService(ctx, cfg, o.Service); err != nil {
+	if err := n.startService(ctx, cfg, o); err != nil {
 		listener.Close()
 		return nil, err
 	}
@@ -92,20 +95,20 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Node, error) {
 }
 
 // startService makes what decides: over a machine of its own, or over the cluster's.
-func (n *Node) startService(ctx context.Context, cfg config.Config, o service.Observer) error {
+func (n *Node) startService(ctx context.Context, cfg config.Config, o Options) error {
 	limits := service.DefaultLimits()
 	limits.WaitersPerKey, limits.Waiters = cfg.MaxWaiters, cfg.MaxTotalWaiters
 	if !cfg.Clustered() {
-		n.service = service.New(local.New(uint64(time.Now().UnixMicro())), service.Config{Limits: limits, Observer: o})
+		n.service = service.New(local.New(uint64(time.Now().UnixMicro())), service.Config{Limits: limits, Observer: o.Service})
 		return nil
 	}
-	c, err := newCluster(ctx, cfg, n.log, n.fail)
+	c, err := newCluster(ctx, cfg, n.log, n.fail, o.Replica)
 	if err != nil {
 		return err
 	}
 	limits.Keys = wire.MaxKeysCluster
 	n.cluster = c
-	n.service = service.New(c.replica, service.Config{Limits: limits, Observer: o, Clustered: true})
+	n.service = service.New(c.replica, service.Config{Limits: limits, Observer: o.Service, Clustered: true})
 	return nil
 }
 
@@ -171,6 +174,20 @@ func (n *Node) Addr() net.Addr {
 		return nil
 	}
 	return n.listener.Addr()
+}
+
+// ServiceStats returns what is decided at a glance.
+func (n *Node) ServiceStats() service.Stats { return n.service.Stats() }
+
+// ServerStats returns the connections at a glance.
+func (n *Node) ServerStats() server.Stats { return n.server.Stats() }
+
+// ReplicaStats returns raft at a glance; nothing on a single server.
+func (n *Node) ReplicaStats() replica.Stats {
+	if n.cluster == nil {
+		return replica.Stats{}
+	}
+	return n.cluster.replica.Stats()
 }
 
 // Ready says whether the node serves, or can point to who does, and else why not.

@@ -196,6 +196,14 @@ func (t *Tracer) Ring() *Ring {
 	return t.ring
 }
 
+// Exporter returns what sends the traces to a collector; nil when nothing does.
+func (t *Tracer) Exporter() *Exporter {
+	if t == nil {
+		return nil
+	}
+	return t.config.Exporter
+}
+
 // Dropped returns how many traces were dropped before they were built.
 func (t *Tracer) Dropped() uint64 {
 	if t == nil {

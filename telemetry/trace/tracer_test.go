@@ -64,7 +64,7 @@ func record(t *testing.T, c Config, tell func(*Tracer)) []*Trace {
 // acquired tells of an acquire, whose answer is written 1 ms after it was decided.
 func acquired(t *Tracer, e service.AcquireEvent) {
 	if _, answered := t.Acquire(e); answered != nil {
-		time.Sleep(e.At.Add(e.Waited + time.Millisecond).Sub(time.Now()))
+		time.Sleep(time.Until(e.At.Add(e.Waited + time.Millisecond)))
 		answered()
 	}
 }
@@ -107,7 +107,7 @@ func TestATraceSaysWhereTheTimeWent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(start.Sub(time.Now()))
+				time.Sleep(time.Until(start))
 				c.event.Key, c.event.Owner, c.event.At = "k", 5, start
 				traces := record(t, Config{Sample: 1, Node: "n1"}, func(tr *Tracer) {
 					if c.event.Freed.Token != 0 {
