@@ -24,6 +24,8 @@ type conn struct {
 	opened   time.Time
 	stranger *list.Element // in Server.strangers; guarded by Server.mu
 	client   string        // the name of its client token
+	heard    bool          // something was read from it; its reader's own
+	failure  error         // what went wrong in its handshake, for the log; its reader's own
 	decoder  wire.RequestDecoder
 
 	mu       sync.Mutex

@@ -101,11 +101,11 @@ func (c *conn) refuse() {
 	c.noteLocked(ClosedAuth, errorReply(wire.AuthFailed))
 }
 
-// noteHandshakeError notes why the handshake has ended, and logs what went wrong
-// unless the server ended it.
+// noteHandshakeError notes why the handshake has ended, and what went wrong unless
+// the server ended it.
 func (c *conn) noteHandshakeError(err error, reason CloseReason) {
 	if !c.isEnding() {
-		c.server.log.Debug("handshake failed", "remote", c.nc.RemoteAddr(), "error", err)
+		c.failure = err
 	}
 	c.note(reason, nothing)
 }

@@ -22,51 +22,52 @@ var closes = []struct {
 	reason CloseReason
 	max    int // connections; 0 for the default
 	tls    bool
+	loud   string // the level at which an operator is told; "" when not
 	do     func(w *world)
 }{
-	{"the client closes", ClosedByClient, 0, false, func(w *world) { w.connect().end.Close() }},
-	{"the client half-closes", ClosedByClient, 0, false, func(w *world) { w.connect().end.CloseWrite() }},
-	{"the client resets", ClosedReset, 0, false, func(w *world) { w.connect().end.Reset() }},
-	{"the client resets within a frame", ClosedReset, 0, false, func(w *world) {
+	{"the client closes", ClosedByClient, 0, false, "", func(w *world) { w.connect().end.Close() }},
+	{"the client half-closes", ClosedByClient, 0, false, "", func(w *world) { w.connect().end.CloseWrite() }},
+	{"the client resets", ClosedReset, 0, false, "", func(w *world) { w.connect().end.Reset() }},
+	{"the client resets within a frame", ClosedReset, 0, false, "", func(w *world) {
 		c := w.connect()
 		c.send("A")
 		synctest.Wait()
 		c.end.Reset()
 	}},
-	{"one too many", ClosedLimit, 1, false, func(w *world) {
+	{"one too many", ClosedLimit, 1, false, "WARN", func(w *world) {
 		w.connect()
 		w.dial()
 	}},
-	{"a newer stranger", ClosedDisplaced, 4, false, func(w *world) {
+	{"a newer stranger", ClosedDisplaced, 4, false, "WARN", func(w *world) {
 		w.dial()
 		w.dial()
 	}},
-	{"the client closes in the handshake", ClosedHandshake, 0, false, func(w *world) { w.dial().end.Close() }},
-	{"the client resets in the handshake", ClosedHandshake, 0, false, func(w *world) { w.dial().end.Reset() }},
-	{"the client closes within its digest", ClosedHandshake, 0, false, func(w *world) {
+	{"the client closes in the handshake", ClosedHandshake, 0, false, "", func(w *world) { w.dial().end.Close() }},
+	{"the client resets in the handshake", ClosedHandshake, 0, false, "", func(w *world) { w.dial().end.Reset() }},
+	{"the client closes within its digest", ClosedHandshake, 0, false, "INFO", func(w *world) {
 		c := w.dial()
 		c.challenge()
 		c.send("abc")
 		c.end.Close()
 	}},
-	{"a long line", ClosedHandshake, 0, false, func(w *world) { w.dial().send(strings.Repeat("x", 300)) }},
-	{"no digest in time", ClosedHandshakeTimeout, 0, false, func(w *world) {
+	{"a long line", ClosedHandshake, 0, false, "INFO", func(w *world) { w.dial().send(strings.Repeat("x", 300)) }},
+	{"no digest in time", ClosedHandshakeTimeout, 0, false, "INFO", func(w *world) {
 		w.dial()
 		time.Sleep(10 * time.Second)
 	}},
-	{"no TLS in time", ClosedHandshakeTimeout, 0, true, func(w *world) {
+	{"no TLS in time", ClosedHandshakeTimeout, 0, true, "INFO", func(w *world) {
 		w.dial()
 		time.Sleep(10 * time.Second)
 	}},
-	{"no TLS", ClosedTLS, 0, true, func(w *world) { w.dial().send("hello, is this a plain server?") }},
-	{"the client closes within TLS", ClosedTLS, 0, true, func(w *world) { w.dial().end.Close() }},
-	{"an answer is not read", ClosedSlow, 0, false, func(w *world) {
+	{"no TLS", ClosedTLS, 0, true, "WARN", func(w *world) { w.dial().send("hello, is this a plain server?") }},
+	{"the client closes within TLS", ClosedTLS, 0, true, "", func(w *world) { w.dial().end.Close() }},
+	{"an answer is not read", ClosedSlow, 0, false, "", func(w *world) {
 		c := w.connect()
 		c.end.setWindow(0)
 		c.send(acquire("k", 0, 1, 7))
 		time.Sleep(5 * time.Second)
 	}},
-	{"the client is gone when it is answered", ClosedWrite, 0, false, func(w *world) {
+	{"the client is gone when it is answered", ClosedWrite, 0, false, "", func(w *world) {
 		// Its reset shows at the write, since nothing reads behind a full socket.
 		c := w.connect()
 		c.end.setWindow(0)
@@ -74,50 +75,50 @@ var closes = []struct {
 		synctest.Wait()
 		c.end.Reset()
 	}},
-	{"a shutdown", ClosedDrain, 0, false, func(w *world) {
+	{"a shutdown", ClosedDrain, 0, false, "", func(w *world) {
 		w.connect()
 		w.shutdown(time.Minute)
 	}},
-	{"a shutdown in the handshake", ClosedDrain, 0, false, func(w *world) {
+	{"a shutdown in the handshake", ClosedDrain, 0, false, "", func(w *world) {
 		w.dial()
 		w.shutdown(time.Minute)
 	}},
-	{"a shutdown within TLS", ClosedDrain, 0, true, func(w *world) {
+	{"a shutdown within TLS", ClosedDrain, 0, true, "", func(w *world) {
 		w.dial()
 		w.shutdown(time.Minute)
 	}},
-	{"a shutdown before a refusal", ClosedDrain, 0, false, func(w *world) {
+	{"a shutdown before a refusal", ClosedDrain, 0, false, "", func(w *world) {
 		c := w.dial()
 		c.challenge()
 		c.send(c.digest("wrong"))
 		synctest.Wait()
 		w.shutdown(time.Minute)
 	}},
-	{"a shutdown within a frame", ClosedDrain, 0, false, func(w *world) {
+	{"a shutdown within a frame", ClosedDrain, 0, false, "", func(w *world) {
 		w.connect().send("A")
 		synctest.Wait()
 		w.shutdown(time.Minute)
 	}},
-	{"a wrong token", ClosedAuth, 0, false, func(w *world) {
+	{"a wrong token", ClosedAuth, 0, false, "WARN", func(w *world) {
 		c := w.dial()
 		c.challenge()
 		c.send(c.digest("wrong"))
 		c.expect("Eauth_failed\n")
 		c.end.Close()
 	}},
-	{"another node leads", ClosedMoved, 0, false, func(w *world) {
+	{"another node leads", ClosedMoved, 0, false, "", func(w *world) {
 		c := w.connect()
 		w.server.each(func(c *conn) { c.End(service.EndMoved, "n2:1") })
 		c.expect("Mn2:1\n")
 		c.end.Close()
 	}},
-	{"no leader is known", ClosedNoLeader, 0, false, func(w *world) {
+	{"no leader is known", ClosedNoLeader, 0, false, "", func(w *world) {
 		c := w.connect()
 		w.server.each(func(c *conn) { c.End(service.EndNoLeader, "") })
 		c.expect("Eno_leader\n")
 		c.end.Close()
 	}},
-	{"the tokens are used up", ClosedNotActive, 0, false, func(w *world) {
+	{"the tokens are used up", ClosedNotActive, 0, false, "", func(w *world) {
 		c := w.connect()
 		c.send(acquire("a", 0, 1, 1) + acquire("b", 0, 1, 2))
 		c.end.CloseWrite()
@@ -165,7 +166,11 @@ func TestEveryCloseHasOneReason(t *testing.T) {
 				if !strings.Contains(log.String(), "level=DEBUG msg=\"connection closed\" remote=mem client=\"\" reason="+string(test.reason)+" lasted=") {
 					t.Errorf("the close is not in the log as it should be:\n%s", &log)
 				}
-				if strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "level=ERROR") {
+				loud := strings.Count(log.String(), "level=WARN") + strings.Count(log.String(), "level=INFO")
+				if test.loud != "" && (loud != 1 || !strings.Contains(log.String(), "level="+test.loud) || !strings.Contains(log.String(), "remote=mem reason="+string(test.reason))) {
+					t.Errorf("a client that did not get in is not in the log, at %s, once:\n%s", test.loud, &log)
+				}
+				if test.loud == "" && loud != 0 || strings.Contains(log.String(), "level=ERROR") {
 					t.Errorf("a close is no operator's matter:\n%s", &log)
 				}
 			})

@@ -219,12 +219,6 @@ func (s *Server) ended(c *conn, reason CloseReason) {
 	s.report(c, reason)
 }
 
-func (s *Server) report(c *conn, reason CloseReason) {
-	lasted := time.Since(c.opened)
-	s.observer.ConnectionClosed(reason, lasted)
-	s.log.Debug("connection closed", "remote", c.nc.RemoteAddr(), "client", c.client, "reason", string(reason), "lasted", lasted)
-}
-
 func (s *Server) addListener(ln *net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -306,6 +306,7 @@ type patientConn struct {
 // Read reads what has come.
 func (p patientConn) Read(b []byte) (int, error) {
 	n, err := p.Conn.Read(b)
+	p.c.heard = p.c.heard || n > 0
 	p.c.server.traffic.received.Add(uint64(n))
 	return n, err
 }
