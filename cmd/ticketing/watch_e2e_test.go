@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// get returns the status and the body of an answer of an admin server.
+func get(t *testing.T, addr, path string) (status int, body string) {
+	t.Helper()
+	client := http.Client{Timeout: patience}
+	resp, err := client.Get("http://" + addr + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(all)
+}
+
+// adminAddr returns the address that a server says it serves metrics on.
+func (s *server) adminAddr() string {
+	s.t.Helper()
+	var serving struct{ Metrics string }
+	if err := json.Unmarshal([]byte(s.log.await("serving metrics and health")), &serving); err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(serving.Metrics, "http://"), "/metrics")
+}
+
+// has checks that a scrape has all of these lines.
+func has(t *testing.T, scrape string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(line) + `$`).MatchString(scrape) {
+			t.Errorf("the metrics don't have %s", line)
+		}
+	}
+}
+
+// A server shows what it does on its admin address: who scrapes sees an acquire, and
+// health says when the server is ready.
+func TestMetricsAndHealthAreServed(t *testing.T) {
+	s := startServer(t, "--admin-listen", "127.0.0.1:0")
+	addr := s.adminAddr()
+	for _, path := range []string{"/livez", "/readyz"} {
+		if status, body := get(t, addr, path); status != http.StatusOK || body != "ok\n" {
+			t.Errorf("%s: %d, %q", path, status, body)
+		}
+	}
+	takeToken(t, s.env(), "k")
+	if r := ticketing(t, s.env(), "acquire", "k", "--wait", "0s"); r.code != exitTimeout {
+		t.Errorf("%v", r)
+	}
+	_, scrape := get(t, addr, "/metrics")
+	has(t, scrape,
+		`ticketing_acquires_total{outcome="granted"} 1`, `ticketing_acquires_total{outcome="timeout"} 1`,
+		`ticketing_keys_held 1`, `ticketing_ready 1`, `ticketing_admission_state{gate="waiters"} 0`)
+}
+
+// An address that was chosen for the admin server and is taken is said; one that nobody
+// chose is no reason not to serve locks.
+func TestATakenAdminAddress(t *testing.T) {
+	s := startServer(t, "--admin-listen", "127.0.0.1:0")
+	r := ticketing(t, nil, "serve", "--listen", "127.0.0.1:0", "--admin-listen", s.adminAddr())
+	if r.code != exitError || !strings.Contains(r.stderr, "already listens on "+s.adminAddr()) || !strings.Contains(r.stderr, "--admin-listen") {
+		t.Errorf("%v", r)
+	}
+	startServer(t)
+	startServer(t) // both would have the default address
+}
+
+// With a collector named in the environment, the trace of an acquire is there when the
+// server has ended.
+func TestTracesGoToACollector(t *testing.T) {
+	var mu sync.Mutex
+	var sent string
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && r.URL.Path == "/v1/traces" {
+			sent += string(body)
+		}
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_TRACES_SAMPLER", "always_on")
+	s := startServer(t, "--admin-listen", "127.0.0.1:0")
+	takeToken(t, s.env(), "the-key-of-a-trace")
+	s.signal(syscall.SIGTERM)
+	s.wait()
+	mu.Lock()
+	defer mu.Unlock()
+	for _, text := range []string{"acquire", "deliver", "ticketing.key", "the-key-of-a-trace", "granted", "ticketing.owner"} {
+		if !strings.Contains(sent, text) {
+			t.Errorf("%q was not sent", text)
+		}
+	}
+}
+
+// A variable of OpenTelemetry that is not understood is said, and the server not started.
+func TestAVariableThatIsNotUnderstood(t *testing.T) {
+	r := ticketing(t, []string{"OTEL_TRACES_SAMPLER=sometimes"}, "serve", "--listen", "127.0.0.1:0")
+	if r.code != exitError || !strings.Contains(r.stderr, "OTEL_TRACES_SAMPLER") || !strings.Contains(r.stderr, "not started") {
+		t.Errorf("%v", r)
+	}
+}
