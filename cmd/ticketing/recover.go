@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/ticketing-io/ticketing/core/config"
 	"github.com/ticketing-io/ticketing/core/replica"
+	"github.com/ticketing-io/ticketing/telemetry/logs"
 )
 
 func newRecover(p *program) *cobra.Command {
@@ -85,8 +86,6 @@ func recoverNode(p *program, cfg config.Config, peers string, waive bool) (voter
 	if _, err := os.Stat(one.DataDir); err != nil {
 		return 0, fmt.Errorf("the data folder: %w", err)
 	}
-	var level slog.LevelVar
-	level.Set(slog.LevelWarn)
 	return replica.Recover(replica.Options{
 		NodeID:  one.NodeID,
 		DataDir: one.DataDir,
@@ -94,7 +93,7 @@ func recoverNode(p *program, cfg config.Config, peers string, waive bool) (voter
 			Heartbeat: one.Heartbeat, Election: one.Election, LeaderLease: one.LeaderLease,
 			SnapshotInterval: one.SnapshotInterval, SnapshotThreshold: uint64(one.SnapshotThreshold),
 		},
-		Logger: newLogger(p.stderr, config.LogText, &level),
+		Logger: logs.New(p.stderr, config.LogText, slog.LevelWarn),
 	}, peers, waive)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/ticketing-io/ticketing/core/config"
 	"github.com/ticketing-io/ticketing/core/node"
 	"github.com/ticketing-io/ticketing/core/replica"
+	"github.com/ticketing-io/ticketing/telemetry/logs"
 )
 
 // drainTime bounds the end of a server that was told to stop. What its clients
@@ -106,7 +107,7 @@ func serve(ctx context.Context, stderr io.Writer, sources config.Sources) error 
 	}
 	var level slog.LevelVar
 	level.Set(cfg.LogLevel)
-	log := newLogger(stderr, cfg.LogFormat, &level)
+	log := logs.New(stderr, cfg.LogFormat, &level)
 	logWarnings(log, warnings)
 	w, err := newWatch(ctx, cfg, sources.Env, log)
 	if err != nil {
@@ -188,14 +189,6 @@ func reload(log *slog.Logger, n *node.Node, w *watch, sources config.Sources) {
 	case err != nil:
 		log.Error("the configuration stays as it was", "error", err)
 	}
-}
-
-func newLogger(w io.Writer, format string, level *slog.LevelVar) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if format == config.LogJSON {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
 }
 
 func logWarnings(log *slog.Logger, warnings config.Warnings) {
