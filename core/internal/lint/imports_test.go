@@ -24,7 +24,7 @@ const module = "github.com/ticketing-io/ticketing"
 var layers = map[string][]string{
 	"cmd":           {"client", "core", "telemetry", "admin", "web", "deploy"},
 	"admin":         {"core", "web"},
-	"telemetry":     {"core"},
+	"telemetry":     {"core", "telemetry"},
 	"deploy":        {"core/config", "core/wire"},
 	"web":           {},
 	"dashboards":    {},
