@@ -16,6 +16,7 @@ import (
 	"github.com/ticketing-io/ticketing/core/replica"
 	"github.com/ticketing-io/ticketing/core/server"
 	"github.com/ticketing-io/ticketing/core/service"
+	"github.com/ticketing-io/ticketing/telemetry/logs"
 	"github.com/ticketing-io/ticketing/telemetry/metrics"
 	"github.com/ticketing-io/ticketing/telemetry/trace"
 )
@@ -36,6 +37,7 @@ type Config struct {
 type Telemetry struct {
 	metrics *metrics.Metrics
 	tracer  *trace.Tracer // nil when tracing is off
+	gates   *logs.Gates
 }
 
 // Setup returns a node's telemetry. It connects to nobody: a collector that is not there
@@ -53,6 +55,7 @@ func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 		return nil, fmt.Errorf("read the environment: %w", err)
 	}
 	if settings.Disabled {
+		t.gates = logs.NewGates(c.Logger)
 		return t, nil
 	}
 	var exporter *trace.Exporter
@@ -67,6 +70,7 @@ func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 		}))
 		c.Logger.Info("sending traces to a collector", "protocol", settings.Protocol, "sample", settings.Sample)
 	}
+	t.gates = logs.NewGates(c.Logger)
 	t.tracer = trace.New(trace.Config{
 		Sample: settings.Sample, Slow: c.Node.Trace.Slow, HashKeys: c.Node.Trace.HashKeys,
 		Node: c.Node.Cluster.NodeID, Salt: salt(c.Node), Exporter: exporter,
@@ -120,6 +124,7 @@ func (t *Telemetry) Replica() replica.Observer {
 
 // Shutdown sends the traces that are there, as far as the context lets it.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
+	t.gates.Close()
 	if err := t.tracer.Close(ctx); err != nil {
 		return errors.Join(errors.New("the last traces were not all sent"), err)
 	}
@@ -148,5 +153,8 @@ func (l locks) LeaseEnded(e service.LeaseEvent) {
 	l.metrics.LeaseEnded(e)
 }
 
-// GateChanged counts a gate of admission that was closed or opened.
-func (l locks) GateChanged(g service.Gate, closed bool) { l.metrics.GateChanged(g, closed) }
+// GateChanged counts and logs a gate of admission that was closed or opened.
+func (l locks) GateChanged(g service.Gate, closed bool) {
+	l.metrics.GateChanged(g, closed)
+	l.gates.Changed(g.String(), closed)
+}
