@@ -106,7 +106,7 @@ func (g *generation) open() error {
 	cfg.NotifyCh = notify
 	go g.forward(notify)
 	g.began = time.Now()
-	g.raft, err = raft.NewRaft(cfg, g.fsm, log, stable, watchedSnapshots{stores.Snapshots, r.opts.Observer}, g.transport)
+	g.raft, err = raft.NewRaft(cfg, g.fsm, log, stable, watchedSnapshots{stores.Snapshots, r.snapshotStored}, g.transport)
 	close(g.ready)
 	if err != nil {
 		close(g.down)

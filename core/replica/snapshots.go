@@ -10,29 +10,26 @@ import (
 // one without the disk's fault, as a leader that is gone, is not told.
 type watchedSnapshots struct {
 	raft.SnapshotStore
-	observer Observer // may be nil
+	told func(took time.Duration, err error)
 }
 
 // Create begins a snapshot.
 func (w watchedSnapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration, configurationIndex uint64, trans raft.Transport) (raft.SnapshotSink, error) {
 	start := time.Now()
 	sink, err := w.SnapshotStore.Create(version, index, term, configuration, configurationIndex, trans)
-	if w.observer == nil {
-		return sink, err
-	}
 	if err != nil {
-		w.observer.SnapshotStored(time.Since(start), err)
+		w.told(time.Since(start), err)
 		return nil, err
 	}
-	return &watchedSink{SnapshotSink: sink, observer: w.observer, start: start}, nil
+	return &watchedSink{SnapshotSink: sink, report: w.told, start: start}, nil
 }
 
 // watchedSink is a snapshot that is written, by one goroutine.
 type watchedSink struct {
 	raft.SnapshotSink
-	observer Observer
-	start    time.Time
-	told     bool
+	report func(took time.Duration, err error)
+	start  time.Time
+	told   bool
 }
 
 // Write writes a part of the snapshot.
@@ -61,6 +58,17 @@ func (s *watchedSink) Cancel() error {
 func (s *watchedSink) tell(err error) {
 	if !s.told {
 		s.told = true
-		s.observer.SnapshotStored(time.Since(s.start), err)
+		s.report(time.Since(s.start), err)
+	}
+}
+
+// snapshotStored tells how a snapshot ended. Raft tries again after a while, and says
+// nothing that an operator would see.
+func (r *Replica) snapshotStored(took time.Duration, err error) {
+	if err != nil {
+		r.log.Warn("a snapshot could not be stored; until one is, the log grows and a restart takes longer", "error", err)
+	}
+	if r.opts.Observer != nil {
+		r.opts.Observer.SnapshotStored(took, err)
 	}
 }

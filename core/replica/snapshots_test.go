@@ -2,6 +2,8 @@ package replica
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +37,7 @@ func (*snapshotTally) Stored(int, time.Duration)                                
 func (*snapshotTally) StandingChanged(bool)                                      {}
 
 // Every snapshot is told of once: that it is on disk, or that the disk failed. One that
-// was given up for another reason is not told.
+// was given up for another reason is not told. The log has the failures.
 func TestEachSnapshotIsToldOnce(t *testing.T) {
 	full := errors.New("no space left on device")
 	for _, test := range []struct {
@@ -52,7 +54,9 @@ func TestEachSnapshotIsToldOnce(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			seen := &snapshotTally{}
-			sink, err := watchedSnapshots{test.store, seen}.Create(1, 1, 1, raft.Configuration{}, 1, nil)
+			var log strings.Builder
+			r := &Replica{opts: Options{Observer: seen}, log: slog.New(slog.NewTextHandler(&log, nil))}
+			sink, err := watchedSnapshots{test.store, r.snapshotStored}.Create(1, 1, 1, raft.Configuration{}, 1, nil)
 			if err == nil {
 				_, err := sink.Write([]byte("state"))
 				if err == nil && (!test.cancel || test.store.close != nil) {
@@ -65,6 +69,10 @@ func TestEachSnapshotIsToldOnce(t *testing.T) {
 			}
 			if len(seen.told) != len(test.want) || len(test.want) == 1 && !errors.Is(seen.told[0], test.want[0]) {
 				t.Errorf("told %v, want %v", seen.told, test.want)
+			}
+			failed := len(test.want) == 1 && test.want[0] != nil
+			if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), full.Error()); got != failed {
+				t.Errorf("a failure is in the log: %v, want %v:\n%s", got, failed, &log)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func newFormat(w io.Writer, format string, level slog.Leveler) slog.Handler {
 	if format == config.LogJSON {
 		return slog.NewJSONHandler(printable{w}, options)
 	}
-	return slog.NewTextHandler(w, options) // it quotes what is not printable
+	return slog.NewTextHandler(printable{w}, options)
 }
 
 // asText has an address, say, stand in JSON as what it is called and not as its fields.

@@ -37,6 +37,7 @@ var hostile = []string{
 	"bad utf-8 \xff\xfe",
 	"a\U000e0001tag",
 	"plain=not\tplain",
+	"\x7f",
 }
 
 func TestAKeyCantForgeALine(t *testing.T) {

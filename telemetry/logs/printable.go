@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// printable writes lines of JSON with everything escaped that a terminal could obey:
-// marks that turn the direction of text, control characters, and what else has no
-// picture. JSON itself lets them stand. All of them are in strings, since nothing but
-// strings has them, so a reader of the JSON sees no difference.
+// printable writes lines with everything escaped that a terminal could obey: marks that
+// turn the direction of text, control characters, and what else has no picture. JSON lets
+// them stand, always in strings, so that its readers see no difference; text, which quotes
+// what is not printable, lets a delete stand.
 type printable struct{ w io.Writer }
 
 // Write writes one line.
