@@ -8,16 +8,12 @@ import (
 )
 
 // handler returns what answers requests.
-func (s *Server) handler(loopback bool) http.Handler {
+func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.config.Metrics)
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", s.ready)
-	var h http.Handler = http.MaxBytesHandler(mux, bodyMax)
-	if loopback {
-		h = ofThisMachine(h)
-	}
-	return unguessed(h)
+	return unguessed(ofThisMachine(http.MaxBytesHandler(mux, bodyMax)))
 }
 
 // live answers that the process is there.

@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// ErrExposed: the address can be reached from other machines, and nobody allowed that.
-var ErrExposed = errors.New("the admin server has no credentials and listens on loopback only, unless the configuration says insecure")
+// ErrExposed: the address can be reached from other machines.
+var ErrExposed = errors.New("the admin server has no credentials and listens on loopback only")
 
-// Listen listens on a TCP address. It fails with ErrExposed when that is not on loopback,
-// unless that is insecurely allowed.
-func Listen(ctx context.Context, addr string, insecure bool) (net.Listener, error) {
+// Listen listens on a TCP address. It fails with ErrExposed when that is not on loopback.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("admin address %q: %w", addr, err)
 	}
-	if !insecure && !isLoopback(host) {
+	if !isLoopback(host) {
 		return nil, fmt.Errorf("listen on %s: %w", addr, ErrExposed)
 	}
 	var lc net.ListenConfig
@@ -28,7 +27,7 @@ func Listen(ctx context.Context, addr string, insecure bool) (net.Listener, erro
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	// A name is what the resolver makes of it.
-	if !insecure && !onLoopback(ln) {
+	if !onLoopback(ln) {
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", addr, ErrExposed), ln.Close())
 	}
 	return ln, nil

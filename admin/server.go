@@ -56,7 +56,7 @@ func New(c Config) *Server {
 // Serve answers requests until Shutdown, and returns nil then. It closes the listener. It is
 // called once.
 func (s *Server) Serve(ln net.Listener) error {
-	s.http.Handler = s.handler(onLoopback(ln))
+	s.http.Handler = s.handler()
 	err := s.http.Serve(netutil.LimitListener(ln, connectionsMax))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

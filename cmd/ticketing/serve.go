@@ -113,13 +113,13 @@ func serve(ctx context.Context, stderr io.Writer, sources config.Sources) error 
 	if err != nil {
 		return &fault{exitError, err, advice{"The server was not started.", "Correct the variable, or unset it."}}
 	}
-	defer w.stop()
 	n, err := node.Start(ctx, cfg, w.observe(node.Options{Logger: log, Level: &level}))
 	if err != nil {
+		w.stop(ctx)
 		return startFault(cfg, err)
 	}
 	if err := w.start(ctx, n, cfg); err != nil {
-		drain(log, n, signals, nil)
+		drain(log, n, w, signals, nil)
 		return startFault(cfg, err)
 	}
 	var first os.Signal
@@ -135,25 +135,29 @@ func serve(ctx context.Context, stderr io.Writer, sources config.Sources) error 
 		case <-ctx.Done():
 		case err := <-n.Served():
 			log.Error("the server can't go on", "error", err)
-			drain(log, n, signals, nil)
+			drain(log, n, w, signals, nil)
 			a, ok := clusterAdvice(err)
 			if !ok {
 				a = advice{"The server has stopped.", "Start it again."}
 			}
 			return &fault{exitError, err, a}
 		}
-		return drain(log, n, signals, first)
+		return drain(log, n, w, signals, first)
 	}
 }
 
-// drain stops the server within drainTime, or at once on another signal than the
-// first.
-func drain(log *slog.Logger, n *node.Node, signals <-chan os.Signal, first os.Signal) error {
+// drain stops the server and what watches it within drainTime, or at once on another
+// signal than the first.
+func drain(log *slog.Logger, n *node.Node, w *watch, signals <-chan os.Signal, first os.Signal) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	closed := make(chan error, 1)
-	go func() { closed <- n.Close(ctx) }()
+	go func() {
+		err := n.Close(ctx)
+		w.stop(ctx)
+		closed <- err
+	}()
 	for {
 		select {
 		case err := <-closed:

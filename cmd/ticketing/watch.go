@@ -23,7 +23,8 @@ type watch struct {
 	log          *slog.Logger
 	telemetry    *telemetry.Telemetry
 	admin        *admin.Server // nil when it could not listen
-	served       chan error
+	served       chan struct{} // closed when admin has ended
+	config       atomic.Pointer[config.Config]
 	certificates atomic.Pointer[[]metrics.Certificate]
 }
 
@@ -33,7 +34,7 @@ func newWatch(ctx context.Context, cfg config.Config, env func(string) (string, 
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{log: log, telemetry: t, served: make(chan error, 1)}
+	w := &watch{log: log, telemetry: t, served: make(chan struct{})}
 	w.reloaded(cfg)
 	return w, nil
 }
@@ -54,14 +55,15 @@ func (w *watch) start(ctx context.Context, n *node.Node, cfg config.Config) erro
 		return n.Ready()
 	}
 	sources := metrics.Sources{
-		Service: n.ServiceStats, Server: n.ServerStats, Ready: ready, ConfigHash: cfg.Hash,
+		Service: n.ServiceStats, Server: n.ServerStats, Ready: ready,
+		ConfigHash:   func() string { return w.config.Load().Hash() },
 		Certificates: func() []metrics.Certificate { return *w.certificates.Load() },
 	}
 	if cfg.Clustered() {
 		sources.Replica = n.ReplicaStats
 	}
 	w.telemetry.Watch(sources)
-	listener, err := admin.Listen(ctx, cfg.Admin.Listen, cfg.Insecure)
+	listener, err := admin.Listen(ctx, cfg.Admin.Listen)
 	switch {
 	case err == nil:
 	case errors.Is(err, admin.ErrExposed), !cfg.AdminChosen():
@@ -72,23 +74,31 @@ func (w *watch) start(ctx context.Context, n *node.Node, cfg config.Config) erro
 	}
 	w.log.Info("serving metrics and health", "metrics", "http://"+listener.Addr().String()+"/metrics")
 	w.admin = admin.New(admin.Config{Metrics: w.telemetry.Metrics(), Ready: ready, Logger: w.log})
-	go func() { w.served <- w.admin.Serve(listener) }()
+	go func() {
+		defer close(w.served)
+		if err := w.admin.Serve(listener); err != nil {
+			w.log.Error("metrics and health are not served any more", "error", err)
+		}
+	}()
 	return nil
 }
 
-// reloaded looks at the certificates of a configuration that was loaded anew.
+// reloaded takes note of a configuration that was loaded, and of its certificates.
 func (w *watch) reloaded(cfg config.Config) {
 	list := telemetry.Certificates(cfg)
 	w.certificates.Store(&list)
+	w.config.Store(&cfg)
 }
 
-// stop ends what watches, after the node: until then it shows that the node stops.
-func (w *watch) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), watchEndTime)
+// stop ends what watches, after the node: until then it shows that the node stops. It
+// takes watchEndTime at most, and less when the context ends before.
+func (w *watch) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, watchEndTime)
 	defer cancel()
 	var err error
 	if w.admin != nil {
-		err = errors.Join(w.admin.Shutdown(ctx), <-w.served)
+		err = w.admin.Shutdown(ctx)
+		<-w.served
 	}
 	if err := errors.Join(err, w.telemetry.Shutdown(ctx)); err != nil {
 		w.log.Debug("not everything that was measured was told", "error", err)

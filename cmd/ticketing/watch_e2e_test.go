@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -106,6 +108,58 @@ func TestTracesGoToACollector(t *testing.T) {
 		if !strings.Contains(sent, text) {
 			t.Errorf("%q was not sent", text)
 		}
+	}
+}
+
+// A collector that hangs does not hold a server up that is told to stop at once.
+func TestASecondSignalDoesNotWaitForACollector(t *testing.T) {
+	asked, release := make(chan struct{}, 8), make(chan struct{})
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-release
+	}))
+	defer collector.Close()
+	defer close(release)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_TRACES_SAMPLER", "always_on")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
+	s := startServer(t, "--admin-listen", "127.0.0.1:0", "--log-level", "debug")
+	takeToken(t, s.env(), "k")
+	<-asked
+	deafen(t, s.addr) // the drain waits for this client
+	s.signal(syscall.SIGTERM)
+	s.log.await(`"msg":"stopping"`)
+	s.signal(syscall.SIGINT)
+	if code := s.wait(); code != exitError {
+		t.Errorf("exit code %d", code)
+	}
+	s.log.await("a second signal ended the server")
+	if strings.Contains(s.log.String(), "not everything that was measured was told") {
+		t.Error("it waited for the collector")
+	}
+}
+
+// The hash of the configuration is that of the one in use, after a reload too.
+func TestTheConfigurationsHashFollowsAReload(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ticketing.toml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("log_level = \"info\"\n")
+	s := startServer(t, "--admin-listen", "127.0.0.1:0", "--config", file)
+	hash := func() string {
+		_, scrape := get(t, s.adminAddr(), "/metrics")
+		return regexp.MustCompile(`ticketing_config_info\{hash="([0-9a-f]+)"\} 1`).FindString(scrape)
+	}
+	before := hash()
+	write("log_level = \"debug\"\n")
+	s.signal(syscall.SIGHUP)
+	s.log.await("configuration reloaded")
+	eventually(t, "another hash", func() bool { now := hash(); return now != "" && now != before })
+	if before == "" {
+		t.Error("there was no hash")
 	}
 }
 

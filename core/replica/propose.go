@@ -148,6 +148,11 @@ func (g *generation) propose() {
 		}
 		for next := p.take(); next != nil; next = p.take() {
 			g.carry(next)
+			select {
+			case <-g.stop: // what comes now is the next generation's
+				return
+			default:
+			}
 		}
 	}
 }

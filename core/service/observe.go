@@ -10,24 +10,24 @@ import (
 func (s *Service) at(t time.Duration) time.Time { return s.start.Add(t) }
 
 // observeTurnedAway reports an acquire of a session that the node does not serve.
-func (s *Service) observeTurnedAway(c *Session, a Acquire, since time.Duration) {
+func (s *Service) observeTurnedAway(c *Session, a Acquire, asked time.Duration) {
 	result := AcquireTurnedAway
 	if c.closed {
 		result = AcquireGone
 	}
-	if sent := s.observeArrival(a, result, 0, since); sent != nil {
+	if sent := s.observeArrival(a, result, 0, asked); sent != nil {
 		sent()
 	}
 }
 
 // observeArrival reports an acquire that never joined a queue.
-func (s *Service) observeArrival(a Acquire, result AcquireResult, why Refusal, since time.Duration) (sent func()) {
+func (s *Service) observeArrival(a Acquire, result AcquireResult, why Refusal, asked time.Duration) (sent func()) {
 	if s.observer == nil {
 		return nil
 	}
 	return s.observer.AcquireDecided(AcquireEvent{
 		Key: a.Key, Owner: a.Owner, Result: result, Refused: why, Wait: a.Wait, Lease: a.Lease,
-		At: s.at(since), Waited: s.now() - since,
+		At: s.at(asked), Waited: s.now() - asked,
 	})
 }
 
@@ -45,14 +45,17 @@ func (s *Service) observeAcquire(w *waiter, token uint64, result AcquireResult, 
 	if s.observer == nil {
 		return nil
 	}
-	q := w.queue
+	q, now := w.queue, s.settledAt
+	if token == 0 { // else an entry granted it, which is being settled
+		now = s.now()
+	}
 	e := AcquireEvent{
 		Key: q.key, Owner: w.owner, Result: result, Refused: why, Token: token,
 		Wait: w.until - w.since, Lease: w.lease,
-		At: s.at(w.since), Waited: s.now() - w.since, Position: w.position,
+		At: s.at(w.asked), Waited: now - w.asked, Position: w.position,
 	}
 	if w.sealed != 0 {
-		e.Proposed = w.sealed - w.since
+		e.Proposed = w.sealed - w.asked
 	}
 	if token != 0 {
 		e.Freed, e.Entry = q.freed, s.settled
@@ -70,10 +73,9 @@ func (s *Service) observeRelease(u *undertaken, cmd *lock.Command, r lock.Result
 	if s.observer == nil {
 		return End{}
 	}
-	now := s.now()
 	e := ReleaseEvent{
 		Key: cmd.Key, Current: r.Status == lock.Released,
-		End: End{Token: cmd.Token, At: s.at(now), Took: now - u.since, Held: r.Held, Entry: s.settled},
+		End: End{Token: cmd.Token, At: s.at(s.settledAt), Took: s.settledAt - u.since, Held: r.Held, Entry: s.settled},
 	}
 	s.observer.ReleaseDecided(e)
 	return e.End
@@ -86,7 +88,7 @@ func (s *Service) observeEnded(g *lock.Grant, now time.Duration) End {
 	}
 	lag := now - g.Deadline
 	e := LeaseEvent{Key: g.Key, End: End{
-		Token: g.Token, Owner: g.Owner, Expired: true, At: s.at(s.now()),
+		Token: g.Token, Owner: g.Owner, Expired: true, At: s.at(s.settledAt),
 		Held: g.Lease + lag, Lag: lag, Entry: s.settled,
 	}}
 	s.observer.LeaseEnded(e)

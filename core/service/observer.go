@@ -27,6 +27,27 @@ const (
 	AcquireTurnedAway               // this node does not serve; its session ends
 )
 
+// String returns the result's name as metrics and traces have it.
+func (r AcquireResult) String() string {
+	switch r {
+	case AcquireGranted:
+		return "granted"
+	case AcquireTimedOut:
+		return "timeout"
+	case AcquireBusy:
+		return "busy"
+	case AcquireGone:
+		return "gone"
+	case AcquireExhausted:
+		return "exhausted"
+	case AcquireUnknown:
+		return "unknown"
+	case AcquireTurnedAway:
+		return "moved"
+	}
+	return "none"
+}
+
 // AcquireEvent is the end of one acquire.
 type AcquireEvent struct {
 	Key      string

@@ -98,6 +98,36 @@ func TestWhatTheObserverIsTold(t *testing.T) {
 	})
 }
 
+// What a request waits for an elected node to serve, or a release for its lane, is a part
+// of its way: it counts from when it was parsed.
+func TestWaitingForANodeToServeIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec recorder
+		w := newCluster(t, DefaultLimits(), &rec)
+		a, b := w.open(), w.open()
+		w.sleepUntil(time.Second)
+		w.s.Elected()
+		over := []func() bool{acquiring(1, "a")(a), releasing("x", 9)(b)}
+		w.sleepUntil(5 * time.Second)
+		w.s.Lead("self")
+		synctest.Wait()
+		w.commitAll()
+		synctest.Wait()
+		for _, over := range over {
+			if !over() {
+				t.Fatal("a request still waits")
+			}
+		}
+		parsed := w.s.start.Add(time.Second)
+		if e := rec.acquires[1]; !e.At.Equal(parsed) || e.Waited != 4*time.Second || e.Proposed != 4*time.Second {
+			t.Errorf("told of an acquire %+v, want one that was parsed at 1s and waited 4s", e)
+		}
+		if len(rec.releases) != 1 || rec.releases[0].Took != 4*time.Second {
+			t.Errorf("told of the releases %+v, want one that took 4s", rec.releases)
+		}
+	})
+}
+
 // Stats tells the longest queue and the longest wait of those that wait now.
 func TestTheLongestQueueAndTheOldestWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -125,6 +155,18 @@ func TestTheLongestQueueAndTheOldestWaiter(t *testing.T) {
 		a.leave()
 		want(0, 0, 0)
 	})
+}
+
+// Everybody who shows a result calls it the same, and each has a name of its own.
+func TestResultNames(t *testing.T) {
+	seen := map[string]bool{"": true}
+	for r := AcquireGranted; r <= AcquireTurnedAway; r++ {
+		if name := r.String(); seen[name] || name == AcquireResult(0).String() {
+			t.Errorf("result %d is named %q", r, name)
+		} else {
+			seen[name] = true
+		}
+	}
 }
 
 func TestGateNames(t *testing.T) {

@@ -27,9 +27,10 @@ type waiter struct {
 	queue    *queue
 	owner    uint64
 	lease    time.Duration
-	since    time.Duration // when it was parsed
+	asked    time.Duration // when it was parsed
+	since    time.Duration // when its wait began: then, or when the node began to serve
 	sealed   time.Duration // when its grant was put into an entry, the last time; 0 if it never was
-	until    time.Duration // when its wait runs out; when it was parsed if it is an immediate attempt
+	until    time.Duration // when its wait runs out; when it began if it is an immediate attempt
 	position int           // acquires before it in its queue when it came
 	state    state
 	lane     bool // it takes room in the acquire lane

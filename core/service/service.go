@@ -100,7 +100,8 @@ type Service struct {
 	sealed    time.Duration
 	entry     lock.Entry   // the last one, of which commands and proposals go side by side
 	proposals []undertaken // what each command of entry answers
-	settled   EntryInfo    // of the entry that is settled
+	settled   EntryInfo    // of the entry that is settled; kept, as settledAt, for the observer alone
+	settledAt time.Duration
 
 	// One call's answers.
 	caller *Session   // flushes its own answers
@@ -172,11 +173,12 @@ type Acquire struct {
 // returns or later; none comes once the session has ended, which this ends when the
 // node does not serve. It waits while the node is elected and does not serve yet.
 func (s *Service) Acquire(c *Session, a Acquire) {
-	now := s.lock(c)
+	asked := s.lock(c)
 	defer s.unlock()
+	now := asked
 	if s.standing != serving || c.ended {
 		if !s.await(c, anAcquire) {
-			s.observeTurnedAway(c, a, now)
+			s.observeTurnedAway(c, a, asked)
 			return
 		}
 		now = s.now()
@@ -184,10 +186,10 @@ func (s *Service) Acquire(c *Session, a Acquire) {
 	q := s.queues[a.Key]
 	current, held := s.proposer.Current(a.Key, now)
 	if outcome, why := s.admit(c, q, held, a.Wait > 0); outcome != admitted {
-		s.refuseArrival(c, a, outcome, why, now)
+		s.refuseArrival(c, a, outcome, why, asked)
 		return
 	}
-	w := &waiter{session: c, owner: a.Owner, lease: a.Lease, since: now, until: now + a.Wait}
+	w := &waiter{session: c, owner: a.Owner, lease: a.Lease, asked: asked, since: now, until: now + a.Wait}
 	switch {
 	case q != nil:
 		s.park(q, w)
@@ -206,8 +208,8 @@ func (s *Service) Acquire(c *Session, a Acquire) {
 }
 
 // refuseArrival answers an acquire that never joined a queue.
-func (s *Service) refuseArrival(c *Session, a Acquire, outcome Outcome, why Refusal, now time.Duration) {
-	sent := s.observeArrival(a, acquireResults[outcome], why, now)
+func (s *Service) refuseArrival(c *Session, a Acquire, outcome Outcome, why Refusal, asked time.Duration) {
+	sent := s.observeArrival(a, acquireResults[outcome], why, asked)
 	s.deliver(c, Answer{Outcome: outcome, Key: a.Key, Owner: a.Owner, Sent: sent})
 }
 
@@ -222,6 +224,7 @@ func (s *Service) Release(c *Session, key string, token uint64) {
 	if token == 0 {
 		kind = aProbe
 	}
+	asked := s.now()
 	if !s.await(c, kind) {
 		return
 	}
@@ -230,9 +233,8 @@ func (s *Service) Release(c *Session, key string, token uint64) {
 		return
 	}
 	s.releasing++
-	now := s.now()
-	s.gatherRelease(release{session: c, key: key, token: token, since: now})
-	s.pump(1, now)
+	s.gatherRelease(release{session: c, key: key, token: token, since: asked})
+	s.pump(1, s.now())
 	s.arm()
 }
 

@@ -9,7 +9,10 @@ import (
 // settle answers what the entry under way decided.
 func (s *Service) settle(out *lock.Outcome) {
 	s.underWay = false
-	s.settled = EntryInfo{Index: out.Index, Term: out.Term, Commands: len(s.entry.Commands)}
+	if s.observer != nil {
+		s.settled = EntryInfo{Index: out.Index, Term: out.Term, Commands: len(s.entry.Commands)}
+		s.settledAt = s.now() // once for all that the entry decides
+	}
 	for i := range out.Ended {
 		s.settleEnded(&out.Ended[i], out.Now)
 	}

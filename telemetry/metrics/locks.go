@@ -23,13 +23,6 @@ type Locks struct {
 	transitions map[service.Gate][2]prometheus.Counter // to open, to closed
 }
 
-// outcomes is how the results of an acquire are called.
-var outcomes = map[service.AcquireResult]string{
-	service.AcquireGranted: "granted", service.AcquireTimedOut: "timeout", service.AcquireBusy: "busy",
-	service.AcquireGone: "gone", service.AcquireExhausted: "exhausted", service.AcquireUnknown: "unknown",
-	service.AcquireTurnedAway: "moved",
-}
-
 // waited are the results of acquires that were let in, and so may have waited.
 var waited = []service.AcquireResult{service.AcquireGranted, service.AcquireTimedOut, service.AcquireUnknown}
 
@@ -65,12 +58,12 @@ func newLocks(f factory) *Locks {
 
 func (l *Locks) makeAcquires(f factory) {
 	acquires := f.counters("ticketing_acquires_total", "Acquires that ended, by how.", "outcome")
-	for result, name := range outcomes {
-		l.acquires[result] = acquires.WithLabelValues(name)
+	for result := service.AcquireGranted; result <= service.AcquireTurnedAway; result++ {
+		l.acquires[result] = acquires.WithLabelValues(result.String())
 	}
 	waits := f.histograms("ticketing_acquire_wait_seconds", "From an acquire being read to its being decided.", waitBuckets, "outcome")
 	for _, result := range waited {
-		l.waits[result] = waits.WithLabelValues(outcomes[result])
+		l.waits[result] = waits.WithLabelValues(result.String())
 	}
 	refused := f.counters("ticketing_admission_refusals_total", "Acquires that were answered busy, by the gate that refused them and why.", "gate", "reason")
 	for refusal, names := range refusals {

@@ -59,7 +59,7 @@ func (r *Ring) Recent() []*Trace {
 	return list
 }
 
-// Slowest returns the slowest acquires of an outcome (see Outcomes), the slowest first.
+// Slowest returns the slowest acquires of an outcome (service.AcquireResult has their names), the slowest first.
 func (r *Ring) Slowest(outcome string) []*Trace {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -66,15 +66,6 @@ type Span struct {
 	Error      string // what was the server's fault; "" for nothing
 }
 
-// Outcomes are the outcomes of acquires, as attributes and metrics have them.
-func Outcomes() []string { return outcomes[service.AcquireGranted:] }
-
-var outcomes = []string{
-	service.AcquireGranted: "granted", service.AcquireTimedOut: "timeout", service.AcquireBusy: "busy",
-	service.AcquireGone: "gone", service.AcquireExhausted: "exhausted", service.AcquireUnknown: "unknown",
-	service.AcquireTurnedAway: "moved",
-}
-
 var refusals = []string{
 	service.RefusedAcquires: "acquires", service.RefusedKeys: "keys", service.RefusedWaiters: "waiters",
 	service.RefusedKeyWaiters: "key_waiters", service.RefusedDraining: "draining",
@@ -100,7 +91,7 @@ func (t *Tracer) acquireTrace(p *pending) *Trace {
 	root := Span{
 		ID: p.id.span, Name: SpanAcquire, Start: e.At, End: p.answered, Error: faults[e.Result],
 		Attributes: append(t.common(e.Key, e.Owner, e.Token, p.why),
-			outcomeAttr.String(outcomes[e.Result]), roleAttr.String(t.role(e.Result)),
+			outcomeAttr.String(e.Result.String()), roleAttr.String(t.role(e.Result)),
 			waitAttr.Float64(e.Wait.Seconds()), leaseAttr.Float64(e.Lease.Seconds()), positionAttr.Int(e.Position)),
 	}
 	if e.Refused != 0 {
@@ -126,7 +117,7 @@ func (t *Tracer) acquireTrace(p *pending) *Trace {
 		child(SpanCommit, queued, decided).Attributes = entryAttributes(e.Entry)
 	}
 	child(SpanDeliver, decided, p.answered)
-	return &Trace{ID: p.id.trace, Key: t.key(e.Key), Outcome: outcomes[e.Result], Spans: spans}
+	return &Trace{ID: p.id.trace, Key: t.key(e.Key), Outcome: e.Result.String(), Spans: spans}
 }
 
 func (t *Tracer) endTrace(p *pending) *Trace {

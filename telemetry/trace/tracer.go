@@ -78,7 +78,7 @@ type pending struct {
 	why      Why
 	acquire  *service.AcquireEvent // nil for an end
 	answered time.Time             // when the answer was written
-	linked   bool                  // the grant's acquire, or that of an acquire's Freed, is kept too
+	linked   bool                  // of an end: the acquire that was granted is kept too
 
 	key string // of an end
 	end service.End
