@@ -71,8 +71,9 @@ func resources() []*dashboard.Panel {
 		}),
 		graph(panel{
 			title: "Garbage collection pauses", unit: seconds, width: 8, height: 7, limits: limits(good, from(0.01, warning), from(0.1, bad)),
-			about:   "The longest of the last pauses of Go's garbage collector. Pauses delay answers and heartbeats.",
-			queries: []query{{expr: highest("go_gc_duration_seconds", "instance", `quantile="1"`), legend: "{{instance}}"}},
+			about: "The longest of the last pauses of Go's garbage collector. Pauses delay answers and heartbeats.",
+			// OpenMetrics writes the quantile 1 as 1.0, Prometheus' own text as 1.
+			queries: []query{{expr: highest("go_gc_duration_seconds", "instance", `quantile=~"1|1.0"`), legend: "{{instance}}"}},
 		}),
 		graph(panel{
 			title: "Goroutines and threads", unit: count, width: 12, height: 7, limits: limits(good),
