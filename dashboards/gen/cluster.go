@@ -11,7 +11,7 @@ import (
 const day = 24 * 60 * 60
 
 // cluster tells who leads, whether the others follow, and what the disk costs.
-func cluster() dashboard.Dashboard {
+func cluster() board {
 	return page(clusterUID, "Ticketing / Cluster",
 		"Who leads, do the others follow, and what do the disk and the network cost? Empty for a single server.",
 		section{"", standing()},

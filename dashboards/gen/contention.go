@@ -3,7 +3,7 @@ package main
 import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 // contention answers why somebody waits, and how near the limits are.
-func contention() dashboard.Dashboard {
+func contention() board {
 	return page(contentionUID, "Ticketing / Contention and admission",
 		"Why does somebody wait or get turned away, and how near are the limits?",
 		section{"Admission", admission()},

@@ -18,9 +18,9 @@ import (
 // strict reads a dashboard with Grafana's schema: a field that the schema does not know is a
 // fault. The SDK returns an error without text when there is none, and leaves panels out
 // then, so it only checks, and what it checked is read once more.
-func strict(text []byte) (d dashboard.Dashboard, err error) {
+func strict(text []byte) (d board, err error) {
 	plugins.RegisterDefaultPlugins()
-	var checked dashboard.Dashboard
+	var checked board
 	if err := checked.UnmarshalJSONStrict(text); err != nil && err.Error() != "" {
 		return d, err
 	}
@@ -28,13 +28,13 @@ func strict(text []byte) (d dashboard.Dashboard, err error) {
 }
 
 // committed reads the dashboards that are there.
-func committed(t *testing.T) map[string]dashboard.Dashboard {
+func committed(t *testing.T) map[string]board {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no dashboards: %v", err)
 	}
-	read := make(map[string]dashboard.Dashboard)
+	read := make(map[string]board)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -51,7 +51,7 @@ func committed(t *testing.T) map[string]dashboard.Dashboard {
 }
 
 // panels returns a dashboard's panels, without the headings.
-func panels(d dashboard.Dashboard) (list []*dashboard.Panel) {
+func panels(d board) (list []*dashboard.Panel) {
 	for _, p := range d.Panels {
 		if p.Panel != nil {
 			list = append(list, p.Panel)

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
 // folder is where the dashboards belong, seen from here.
@@ -29,8 +27,8 @@ func main() {
 }
 
 // all returns the dashboards by the names of their files.
-func all() map[string]dashboard.Dashboard {
-	return map[string]dashboard.Dashboard{
+func all() map[string]board {
+	return map[string]board{
 		"overview.json":   overview(),
 		"contention.json": contention(),
 		"cluster.json":    cluster(),
@@ -39,7 +37,7 @@ func all() map[string]dashboard.Dashboard {
 }
 
 // encode writes a dashboard for people to read as well.
-func encode(d dashboard.Dashboard) ([]byte, error) {
+func encode(d board) ([]byte, error) {
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", *d.Title, err)

@@ -3,7 +3,7 @@ package main
 import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 // overview is for the wall: is it healthy, is it open, how long does one wait.
-func overview() dashboard.Dashboard {
+func overview() board {
 	return page(overviewUID, "Ticketing / Overview",
 		"Is the lock server healthy, does it let everybody in, and how long does one wait? Red is for now, orange for today.",
 		section{"", now()},

@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 const perMoment = "cps"
 
 // runtime tells how the processes, their connections and their telemetry are.
-func runtime() dashboard.Dashboard {
+func runtime() board {
 	return page(runtimeUID, "Ticketing / Runtime",
 		"How are the processes, their connections and their telemetry?",
 		section{"", process()},
