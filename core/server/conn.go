@@ -27,6 +27,7 @@ type conn struct {
 	heard    bool          // something was read from it; its reader's own
 	failure  error         // what went wrong in its handshake, for the log; its reader's own
 	decoder  wire.RequestDecoder
+	traffic  traffic
 
 	mu       sync.Mutex
 	session  *service.Session // nil until it is authenticated; set by the reader
@@ -238,7 +239,6 @@ func (c *conn) finish() {
 	c.closed = true
 	undelivered := c.queue
 	c.queue = nil
-	c.server.traffic.pending.Add(-int64(len(undelivered)))
 	reason := c.reason
 	c.mu.Unlock()
 	c.nc.Close()

@@ -52,12 +52,13 @@ type Server struct {
 	log      *slog.Logger
 	observer Observer
 	tokens   atomic.Pointer[tokenSet]
-	traffic  traffic
 
 	mu        sync.Mutex
 	listeners map[*net.Listener]struct{} // by address: not every listener can be a key
 	conns     map[*conn]struct{}
-	strangers list.List // of *conn, those in their handshake, oldest first
+	displaced map[*conn]struct{}              // not among conns any more, and not ended yet
+	strangers list.List                       // of *conn, those in their handshake, oldest first
+	moved     struct{ received, sent uint64 } // bytes, of connections that have ended
 	stopping  bool
 	stop      chan struct{} // closed when stopping
 	wg        sync.WaitGroup
@@ -76,6 +77,7 @@ func New(service Service, cfg Config) *Server {
 		log: cfg.Logger, observer: cfg.Observer,
 		listeners: make(map[*net.Listener]struct{}),
 		conns:     make(map[*conn]struct{}),
+		displaced: make(map[*conn]struct{}),
 		stop:      make(chan struct{}),
 	}
 	if s.log == nil {
@@ -181,6 +183,7 @@ func (s *Server) enrol(c *conn) (displaced *conn, refused CloseReason) {
 		displaced = s.strangers.Front().Value.(*conn)
 		s.forgetStranger(displaced)
 		delete(s.conns, displaced)
+		s.displaced[displaced] = struct{}{}
 	}
 	if len(s.conns) >= s.max {
 		return displaced, ClosedLimit
@@ -215,6 +218,8 @@ func (s *Server) ended(c *conn, reason CloseReason) {
 	s.mu.Lock()
 	s.forgetStranger(c)
 	delete(s.conns, c)
+	delete(s.displaced, c)
+	s.settle(c)
 	s.mu.Unlock()
 	s.report(c, reason)
 }

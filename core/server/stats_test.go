@@ -51,6 +51,27 @@ func TestStatsCountPendingAnswers(t *testing.T) {
 	})
 }
 
+// What was moved never becomes less, whatever becomes of a connection: it is displaced, or
+// it ends.
+func TestStatsNeverForgetAByte(t *testing.T) {
+	s := New(nil, Config{MaxConnections: 1})
+	_, nc := newLink()
+	first, second := newConn(s, nc), newConn(s, nc)
+	s.enrol(first)
+	first.traffic.received.Add(10)
+	s.enrol(second)
+	first.traffic.received.Add(1) // it has been displaced, and still reads
+	second.traffic.received.Add(100)
+	for _, c := range []*conn{nil, first, second} {
+		if c != nil {
+			s.ended(c, ClosedDisplaced)
+		}
+		if got := s.Stats().Received; got != 111 {
+			t.Errorf("%d bytes were received, want 111", got)
+		}
+	}
+}
+
 func (w *world) expectStats(want Stats) {
 	w.t.Helper()
 	if got := w.server.Stats(); got != want {

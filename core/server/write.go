@@ -43,7 +43,6 @@ func reply(a *service.Answer) wire.Reply {
 
 // Deliver queues an answer (service.Sink).
 func (c *conn) Deliver(a service.Answer) {
-	c.server.traffic.pending.Add(1) // before it can be taken
 	c.mu.Lock()
 	c.queue = append(c.queue, a)
 	c.mu.Unlock()
@@ -58,7 +57,6 @@ func (c *conn) Leader(addr string) {
 		return
 	}
 	c.queue = append(c.queue, service.Answer{Outcome: leader, Key: addr})
-	c.server.traffic.pending.Add(1)
 	if c.ready {
 		return
 	}
@@ -112,7 +110,7 @@ func (c *conn) flushDirectly() bool {
 // writeDirectly writes as much as the socket takes at once.
 func (c *conn) writeDirectly(b []byte) (int, error) {
 	n, err := c.direct.write(b)
-	c.server.traffic.sent.Add(uint64(n))
+	c.traffic.sent.Add(uint64(n))
 	return n, err
 }
 
@@ -208,7 +206,6 @@ func (c *conn) take(buf *[]byte) bool {
 
 // dequeue drops the first n answers, and the queue's memory after a burst.
 func (c *conn) dequeue(n int) {
-	c.server.traffic.pending.Add(-int64(n))
 	rest := c.queue[n:]
 	switch {
 	case len(rest) > 0:
@@ -307,7 +304,7 @@ type patientConn struct {
 func (p patientConn) Read(b []byte) (int, error) {
 	n, err := p.Conn.Read(b)
 	p.c.heard = p.c.heard || n > 0
-	p.c.server.traffic.received.Add(uint64(n))
+	p.c.traffic.received.Add(uint64(n))
 	return n, err
 }
 
@@ -319,7 +316,7 @@ func (p patientConn) Write(b []byte) (int, error) {
 	for {
 		p.Conn.SetWriteDeadline(time.Now().Add(writeStep))
 		n, err := p.Conn.Write(b[written:])
-		p.c.server.traffic.sent.Add(uint64(n))
+		p.c.traffic.sent.Add(uint64(n))
 		written += n
 		if written == len(b) || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return written, err
