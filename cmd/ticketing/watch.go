@@ -39,12 +39,6 @@ func newWatch(ctx context.Context, cfg config.Config, env func(string) (string, 
 	return w, nil
 }
 
-// observe has a node tell its telemetry what it does.
-func (w *watch) observe(o node.Options) node.Options {
-	o.Service, o.Server, o.Replica = w.telemetry.Service(), w.telemetry.Server(), w.telemetry.Replica()
-	return o
-}
-
 // start lets a node be looked at. Where nobody chose the address, a server goes on without
 // one that is taken: its locks are worth more.
 func (w *watch) start(ctx context.Context, n *node.Node, cfg config.Config) error {
