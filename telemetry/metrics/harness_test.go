@@ -27,7 +27,7 @@ func ofCluster() *Metrics {
 // families returns what a scrape of the registry finds.
 func families(t *testing.T, m *Metrics) map[string]*dto.MetricFamily {
 	t.Helper()
-	list, err := m.registry.Gather()
+	list, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 // Locks counts acquires, grants and admission. Its methods are called as the service's
 // observer is: one after the other, and they must be quick.
 type Locks struct {
+	noted noted
+
 	acquires [service.AcquireTurnedAway + 1]prometheus.Counter
 	waits    [service.AcquireTurnedAway + 1]prometheus.Observer // nil where waiting has no meaning
 	depth    prometheus.Histogram
@@ -87,37 +89,20 @@ func (l *Locks) makeReleases(f factory) {
 // Acquire counts an acquire that ended. Trace is the id of its trace, "" when it is not
 // recorded.
 func (l *Locks) Acquire(e service.AcquireEvent, trace string) {
-	l.acquires[e.Result].Inc()
-	if e.Token != 0 {
-		l.tokens.Inc()
-	}
-	if e.Result == service.AcquireBusy {
-		if c := l.refusals[e.Refused]; c != nil {
-			c.Inc()
-		}
-	}
-	wait := l.waits[e.Result]
-	if wait == nil {
-		return
-	}
-	l.depth.Observe(float64(e.Position))
-	seconds := e.Waited.Seconds()
+	n := note{took: e.Waited, depth: int32(e.Position), result: e.Result, refused: e.Refused, granted: e.Token != 0}
 	if trace == "" {
-		wait.Observe(seconds)
+		l.note(n)
 		return
 	}
-	wait.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": trace})
+	l.countAcquire(&n, trace)
 }
 
 // Release counts a release that was decided.
 func (l *Locks) Release(e service.ReleaseEvent) {
-	if !e.Current {
+	if e.Current {
+		l.note(note{took: e.Held})
+	} else {
 		l.notCurrent.Inc()
-		return
-	}
-	l.released.Inc()
-	if e.Held > 0 {
-		l.heldReleased.Observe(e.Held.Seconds())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/ticketing-io/ticketing/core/replica"
 	"github.com/ticketing-io/ticketing/core/server"
@@ -95,10 +96,16 @@ func New(c Config) *Metrics {
 // Watch has scrapes read how things stand from here on.
 func (m *Metrics) Watch(s Sources) { m.sources.Store(&s) }
 
+// Gather returns what a scrape is answered.
+func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
+	m.Settle()
+	return m.registry.Gather()
+}
+
 // Handler returns what answers scrapes: OpenMetrics, protobuf (the one form that has native
 // histograms) or Prometheus' text, as it is asked for.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+	return promhttp.HandlerFor(m, promhttp.HandlerOpts{
 		Registry:            m.registry,
 		ErrorLog:            slog.NewLogLogger(m.log.Handler(), slog.LevelError),
 		ErrorHandling:       promhttp.ContinueOnError, // the rest is better than nothing

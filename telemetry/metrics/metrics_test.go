@@ -65,7 +65,7 @@ func TestNamesFollowPrometheusCustoms(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	problems, err := testutil.GatherAndLint(m.registry, names...)
+	problems, err := testutil.GatherAndLint(m, names...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestKeysMakeNoSeries(t *testing.T) {
 	defer s.Close()
 	m.Watch(Sources{Service: s.Stats})
 	// What a histogram has seen changes its buckets, not its series.
-	before := series(t, m.registry)
+	before := series(t, m)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -112,7 +112,7 @@ func TestKeysMakeNoSeries(t *testing.T) {
 		m.ConnectionClosed(server.ClosedByClient, time.Second)
 		s.Leave(c)
 	}
-	if after := series(t, m.registry); after != before {
+	if after := series(t, m); after != before {
 		t.Errorf("%d series before, %d after %d keys", before, after, keys)
 	}
 	if n := value(t, m, "ticketing_acquires_total", "granted"); n == 0 || n != value(t, m, "ticketing_tokens_granted_total") {

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"encoding/binary"
-	"math/rand/v2"
 
 	"go.opentelemetry.io/otel/trace"
 )
@@ -30,16 +29,16 @@ type id struct {
 // token alone, so that whoever sees the grant end can link to it, after a change of
 // leadership too.
 func (s salt) acquire(token uint64) id {
-	return newID(s.mix(token, acquireHigh), s.mix(token, acquireLow), s.mix(token, acquireRoot))
+	return newID(s.mix(token, acquireHigh), s.acquireLow(token), s.mix(token, acquireRoot))
 }
+
+// acquireLow returns the half of an acquire's trace id by which is decided whether it is kept.
+func (s salt) acquireLow(token uint64) uint64 { return s.mix(token, acquireLow) }
 
 // end returns the ids of the end of the grant by a token.
 func (s salt) end(token uint64) id {
 	return newID(s.mix(token, endHigh), s.mix(token, endLow), s.mix(token, endRoot))
 }
-
-// randomID returns ids of something that has no token.
-func randomID() id { return newID(rand.Uint64(), rand.Uint64(), rand.Uint64()) }
 
 func newID(high, low, span uint64) (i id) {
 	binary.BigEndian.PutUint64(i.trace[:8], high)
@@ -75,6 +74,6 @@ func newRatio(part float64) ratio {
 	return ratio(part * all)
 }
 
-// keeps decides by the trace id, as the SDK's own sampler does, so that all who see a
-// trace decide the same.
-func (r ratio) keeps(t trace.TraceID) bool { return ratio(binary.BigEndian.Uint64(t[8:])>>1) < r }
+// keeps decides by the low half of the trace id, as the SDK's own sampler does, so that all
+// who see a trace decide the same.
+func (r ratio) keeps(low uint64) bool { return ratio(low>>1) < r }

@@ -38,8 +38,8 @@ func TestTheRatioIsTheSDKs(t *testing.T) {
 	for _, part := range []float64{0, 0.001, 0.01, 0.5, 0.999, 1} {
 		sampler, kept := sdk.TraceIDRatioBased(part), 0
 		for range 20_000 {
-			i := salt(rng.Uint64()).acquire(rng.Uint64())
-			keeps := newRatio(part).keeps(i.trace)
+			s, token := salt(rng.Uint64()), rng.Uint64()
+			i, keeps := s.acquire(token), newRatio(part).keeps(s.acquireLow(token))
 			if keeps {
 				kept++
 			}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,21 +104,25 @@ func (t *Tracer) Acquire(e service.AcquireEvent) (traceID string, answered func(
 	if t == nil {
 		return "", nil
 	}
-	p := pending{}
+	low := rand.Uint64()
+	if e.Token != 0 {
+		low = t.salt.acquireLow(e.Token)
+	}
+	why := ByRatio
+	switch {
+	case t.ratio.keeps(low):
+	case e.Result == service.AcquireUnknown:
+		why = ByDoubt
+	case e.Waited >= t.config.Slow:
+		why = BySlowness
+	default:
+		return "", nil // most come by here
+	}
+	p := pending{why: why}
 	if e.Token != 0 {
 		p.id = t.salt.acquire(e.Token)
 	} else {
-		p.id = randomID()
-	}
-	switch {
-	case t.ratio.keeps(p.id.trace):
-		p.why = ByRatio
-	case e.Result == service.AcquireUnknown:
-		p.why = ByDoubt
-	case e.Waited >= t.config.Slow:
-		p.why = BySlowness
-	default:
-		return "", nil
+		p.id = newID(rand.Uint64(), low, rand.Uint64())
 	}
 	return p.id.trace.String(), t.keep(p, e)
 }
@@ -159,7 +164,7 @@ func (t *Tracer) ended(key string, e service.End) {
 
 // keeps says whether the acquire that was granted by a token is kept.
 func (t *Tracer) keeps(token uint64) bool {
-	return t.kept.has(token) || t.ratio.keeps(t.salt.acquire(token).trace)
+	return t.ratio.keeps(t.salt.acquireLow(token)) || t.kept.has(token)
 }
 
 // put hands something over to be built, or drops it.

@@ -310,7 +310,7 @@ func TestTheRing(t *testing.T) {
 			result = service.AcquireTimedOut
 		}
 		took := time.Duration((i*7919)%1000) * time.Millisecond
-		p := pending{id: randomID(), acquire: &service.AcquireEvent{Result: result, At: start, Waited: took}, answered: start.Add(took)}
+		p := pending{id: newID(rand.Uint64(), rand.Uint64(), rand.Uint64()), acquire: &service.AcquireEvent{Result: result, At: start, Waited: took}, answered: start.Add(took)}
 		traces.ring.add(traces.traceOf(&p))
 	}
 	recent := traces.Ring().Recent()
