@@ -7,6 +7,8 @@
 #   BENCH_SECONDS     seconds of each measurement, whole or with decimals (1.5)
 #   BENCH_PAIRS       pairs of the workloads with a fixed number (40000)
 #   BENCH_GO          1: run the Go benchmarks too, 0: don't (1)
+#   BENCH_TELEMETRY   1: measure what telemetry costs too, 0: don't (1); telemetry.sh alone
+#                     measures nothing else
 #   BENCH_ETCD        1: measure etcd too, built from its Go module (0)
 #   BENCH_ZOOKEEPER   1: measure ZooKeeper too, where Debian's is installed (0)
 set -euo pipefail
@@ -93,3 +95,8 @@ echo "$(machine), Redis ${redis:-not installed};" \
   "medians of $rounds rounds of $seconds s, ratios taken inside each round."
 echo
 "$peers" table "$results"
+
+[[ ${BENCH_TELEMETRY:-1} == 1 ]] || exit 0
+end_all # what was measured until here is out of the way of what follows
+echo
+exec cmd/peers/telemetry.sh

@@ -62,19 +62,6 @@ etcd_node() {
     --initial-cluster "$etcd_members"
 }
 
-# stop SIGNAL NAME...: send processes a signal that ends them, and wait for their end.
-stop() {
-  local signal=$1 name
-  shift
-  for name in "$@"; do
-    kill "-$signal" "${pids[$name]}"
-  done
-  for name in "$@"; do
-    wait "${pids[$name]}" 2>/dev/null || true
-    unset "pids[$name]"
-  done
-}
-
 # follower LEADER: print the number of a node that does not lead.
 follower() {
   local n

@@ -1,7 +1,7 @@
 // Command peers measures one loop of acquire and release against Ticketing and
 // against what a user would pick instead, so that every figure of a comparison
-// comes from the same loop, the same machine and the same run. bench.sh runs it;
-// README.md says what its figures mean.
+// comes from the same loop, the same machine and the same run. The scripts beside it
+// run it; README.md says what its figures mean.
 //
 // It is a module of its own, so that the clients of other systems are no
 // dependencies of the product.
@@ -29,6 +29,9 @@ const usage = `Usage:
   peers leader ADDRS     print which of a cluster's nodes leads, once one does
   peers ready ADDRS      print in how many seconds a client took and gave back a lock
   peers hold ADDRS N     take N keys for the longest lease, and keep them
+  peers collector ADDR [-hang]
+                         take traces until told to stop, and print how many bytes they
+                         were; with -hang never answer
   peers table FILE       turn recorded measurements into Markdown tables
 `
 
@@ -60,6 +63,10 @@ func command(args []string, out io.Writer) error {
 		return printReady(split(args[0]), out)
 	case name == "hold" && len(args) == 2:
 		return holdKeys(split(args[0]), args[1])
+	case name == "collector" && len(args) == 1:
+		return serveCollector(args[0], false, out)
+	case name == "collector" && len(args) == 2 && args[1] == "-hang":
+		return serveCollector(args[0], true, out)
 	case name == "table" && len(args) == 1:
 		return tableCommand(args[0], out)
 	}

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What bench.sh and cluster.sh have in common; they source it. It starts servers,
+# What bench.sh, cluster.sh and telemetry.sh have in common; they source it. It starts servers,
 # records measurements and ends all that it started. Whoever sources it sets
 # $seconds, and $scratch where the servers are to store elsewhere than usual.
 
@@ -11,6 +11,7 @@ stop_tenths=150       # the same for all of them to end, before they are killed
 
 # What the caller's own server and clients are told is not for these.
 unset CLIENT_TOKENS CLIENT_TOKENS_FILE TICKETING_TOKEN TICKETING_TOKEN_FILE TICKETING_ADDR
+unset "${!OTEL_@}" "${!TRACE_@}"
 
 work=$(mktemp -d -p "${scratch:-${TMPDIR:-/tmp}}")
 results=$work/results
@@ -75,6 +76,19 @@ await_port() {
 serve() {
   launch "$1" "${@:3}"
   await_port "$1" "$2"
+}
+
+# stop SIGNAL NAME...: send processes a signal that ends them, and wait for their end.
+stop() {
+  local signal=$1 name
+  shift
+  for name in "$@"; do
+    kill "-$signal" "${pids[$name]}"
+  done
+  for name in "$@"; do
+    wait "${pids[$name]}" 2>/dev/null || true
+    unset "pids[$name]"
+  done
 }
 
 # bounded COMMAND...: run it, its output in $work/out, and end it when it hangs.

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// workload is one line of the table of measurements; its name is how bench.sh and
-// cluster.sh record it.
+// workload is one line of the table of measurements; its name is how a script
+// records it.
 type workload struct{ name, title string }
 
 var workloads = []workload{
@@ -31,6 +31,14 @@ var workloads = []workload{
 	{"broker-256-try", "Ticketing: the same, immediate attempts (wait 0)"},
 	{"broker-4-on-4", "Ticketing: 4 goroutines on 4 keys, one shared broker, 40,000 pairs"},
 	{"broker-64-on-32", "Ticketing: 64 goroutines on 32 keys, one shared broker, 40,000 pairs"},
+
+	{"untold-16", "Ticketing, 16 connections: built without observers"},
+	{"untold-again-16", "Ticketing, 16 connections: the same again"},
+	{"metrics-16", "Ticketing, 16 connections: metrics, nothing traced"},
+	{"traced-16", "Ticketing, 16 connections: as it comes, metrics and 1 % traced, in memory"},
+	{"sent-16", "Ticketing, 16 connections: 1 % traced, to a receiver"},
+	{"hanging-16", "Ticketing, 16 connections: 1 % traced, to a receiver that hangs"},
+	{"all-sent-16", "Ticketing, 16 connections: 100 % traced, to a receiver"},
 
 	{"cluster-1", "Ticketing, three nodes: 1 connection"},
 	{"etcd3-1", "etcd, three nodes: 1 client"},
@@ -100,7 +108,19 @@ var ratios = []ratio{
 	{"three nodes, 64 workers: a follower killed, to all up", rate("cluster-64-down"), rate("cluster-64-up"), "at least 0.90"},
 }
 
-// recorded is one measurement as bench.sh records it: what peers run and
+// telemetryRatios are what telemetry costs, with more decimals: it is little.
+var telemetryRatios = []ratio{
+	{"the control: without observers again, to without observers", rate("untold-again-16"), rate("untold-16"), "1, as near as the machine is calm"},
+	{"metrics, to without observers", rate("metrics-16"), rate("untold-16"), "at least 0.970"},
+	{"1 % traced in memory, to without observers", rate("traced-16"), rate("untold-16"), "at least 0.940"},
+	{"1 % traced in memory, to metrics", rate("traced-16"), rate("metrics-16"), "at least 0.970"},
+	{"1 % to a receiver, to without observers", rate("sent-16"), rate("untold-16"), "at least 0.940"},
+	{"1 % to a receiver that hangs, to without observers", rate("hanging-16"), rate("untold-16"), "at least 0.940"},
+	{"1 % to a receiver that hangs, to one that answers", rate("hanging-16"), rate("sent-16"), "1, as the control"},
+	{"100 % to a receiver, to without observers", rate("all-sent-16"), rate("untold-16"), "at least 0.650"},
+}
+
+// recorded is one measurement as a script records it: what peers run and
 // ticketing bench have in common.
 type recorded struct {
 	PairsPerSecond float64          `json:"pairs_per_second"`
@@ -122,14 +142,15 @@ func tableCommand(path string, out io.Writer) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	writeMeasurements(out, run)
-	writeRatios(out, run)
+	writeRatios(out, run, ratios, 2)
+	writeRatios(out, run, telemetryRatios, 3)
 	writeErrors(out, run)
 	writeFigures(out, figures)
 	writeBenchmarks(out, benchmarks)
 	return nil
 }
 
-// readRun reads what bench.sh and cluster.sh recorded: a line of JSON for each
+// readRun reads what a script recorded: a line of JSON for each
 // measurement and each figure, and the lines of Go's benchmarks as they are.
 func readRun(r io.Reader) (rounds, map[string][]float64, []benchmark, error) {
 	run, figures := rounds{}, map[string][]float64{}
@@ -179,15 +200,17 @@ func writeMeasurements(out io.Writer, run rounds) {
 	}
 }
 
-func writeRatios(out io.Writer, run rounds) {
-	fmt.Fprint(out, "\n| ratio | measured | lowest to highest | goal |\n| --- | ---: | ---: | --- |\n")
-	for _, r := range ratios {
+// writeRatios writes the table of those ratios that were measured, if any.
+func writeRatios(out io.Writer, run rounds, list []ratio, decimals int) {
+	heading := "\n| ratio | measured | lowest to highest | goal |\n| --- | ---: | ---: | --- |\n"
+	for _, r := range list {
 		values := run.ratios(r)
 		if len(values) == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "| %s | %.2f | %.2f to %.2f | %s |\n", r.title, median(values),
-			slices.Min(values), slices.Max(values), r.goal)
+		fmt.Fprintf(out, "%s| %s | %.*f | %.*f to %.*f | %s |\n", heading, r.title, decimals, median(values),
+			decimals, slices.Min(values), decimals, slices.Max(values), r.goal)
+		heading = ""
 	}
 }
 
