@@ -15,8 +15,10 @@ import (
 
 // panel is what these tests read of a panel.
 type panel struct {
-	dashboard, title, kind string
-	exprs                  []string
+	dashboard string // its file
+	page      string // the dashboard's title, without the product's name
+	title     string
+	exprs     []string
 }
 
 // panels returns the panels of all embedded dashboards.
@@ -32,6 +34,7 @@ func panels(t *testing.T) (list []panel) {
 			t.Fatal(err)
 		}
 		var d struct {
+			Title  string
 			Panels []struct {
 				Type, Title string
 				Targets     []struct{ Expr string }
@@ -44,7 +47,7 @@ func panels(t *testing.T) (list []panel) {
 			if p.Type == "row" {
 				continue
 			}
-			one := panel{dashboard: file, title: p.Title, kind: p.Type}
+			one := panel{dashboard: file, page: strings.TrimPrefix(d.Title, "Ticketing / "), title: p.Title}
 			for _, target := range p.Targets {
 				one.exprs = append(one.exprs, target.Expr)
 			}

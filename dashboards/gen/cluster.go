@@ -15,10 +15,10 @@ func cluster() board {
 	return page(clusterUID, "Ticketing / Cluster",
 		"Who leads, do the others follow, and what do the disk and the network cost? Empty for a single server.",
 		section{"", standing()},
-		section{"Leadership", leadership()},
-		section{"Entries", entries()},
-		section{"Followers", followers()},
-		section{"Snapshots and nodes", upkeep()},
+		section{"Who leads, and does it last?", leadership()},
+		section{"What does an entry cost?", entries()},
+		section{"Do the others follow?", followers()},
+		section{"Are snapshots written, and what does each node run?", upkeep()},
 	)
 }
 
@@ -26,16 +26,12 @@ func cluster() board {
 func standing() []*dashboard.Panel {
 	small := func(p panel) panel { p.width, p.height = 4, 4; return p }
 	return []*dashboard.Panel{
+		leader(small(panel{})),
 		named(number(small(panel{
-			title: "Leader", unit: count, limits: limits(bad, from(1, good), from(2, bad)),
-			about:   "How many nodes lead and serve. Exactly one, but for about a second when leadership changes hands.",
-			queries: []query{{expr: total("ticketing_raft_serving")}},
-		})), state{"none", bad}, state{"one", good}),
-		number(small(panel{
 			title: "Losses it survives", unit: count, limits: limits(bad, from(0, warning), from(1, good)),
-			about:   "How many more voters may fail before nothing is granted any more: the healthy ones, less the quorum. A healthy cluster of three shows 1, a cluster of one always 0.",
-			queries: []query{{expr: highest("ticketing_raft_healthy_voters", "") + " - " + highest("ticketing_raft_quorum", "")}},
-		})),
+			about:   "How many more voters may fail before nothing is granted any more: the healthy ones, less the quorum. A healthy cluster of three shows 1. No data for a cluster of one.",
+			queries: []query{{expr: fmt.Sprintf("clamp_min(%s - %s, -1) unless %s == 1", voters("healthy_voters"), voters("quorum"), voters("voters"))}},
+		})), state{-1, "it stands still", bad}, state{0, "none", warning}),
 		number(small(panel{
 			title: "Elections in the last hour", unit: count, limits: limits(good, from(3, warning), from(10, bad)),
 			about:   "How often a leader was elected, as the node says that saw most of it. A planned restart of all nodes makes a few.",
@@ -44,7 +40,7 @@ func standing() []*dashboard.Panel {
 		number(small(panel{
 			title: "Furthest behind", unit: count, limits: limits(good, from(1000, warning), from(8192, bad)),
 			about:   "Entries that the slowest member is behind. From 8,192 on it may need a snapshot instead of the log.",
-			queries: []query{{expr: highest("ticketing_raft_peer_lag_entries", "")}},
+			queries: []query{{expr: aggregate("max", "", whole("ticketing_raft_peer_lag_entries"))}},
 		})),
 		number(small(panel{
 			title: "Versions", unit: count, limits: limits(good, from(2, warning)),
@@ -53,11 +49,15 @@ func standing() []*dashboard.Panel {
 		})),
 		number(small(panel{
 			title: "Certificates end in", unit: seconds, limits: limits(bad, from(2*day, warning), from(14*day, good)),
-			about:   "Until the first certificate of any node is no longer valid. Renew it, and reload with SIGHUP. No data: none is configured.",
+			about:   "Until the first certificate of any node is no longer valid. Renew it, and reload with SIGHUP.",
+			empty:   "none",
 			queries: []query{{expr: "min(" + series("ticketing_certificate_not_after_seconds") + ") - time()"}},
 		})),
 	}
 }
+
+// voters is a count of voters, as the leader sees it.
+func voters(what string) string { return aggregate("max", "", whole("ticketing_raft_"+what)) }
 
 func leadership() []*dashboard.Panel {
 	var roles []string
@@ -69,14 +69,14 @@ func leadership() []*dashboard.Panel {
 			title: "Roles", unit: count, width: 12, height: 7, limits: limits(quiet, from(1, warning), from(2, good), from(3, bad)),
 			about:   "What each node is in raft. Stopped: its disk failed, or it was removed; see its log.",
 			queries: []query{{expr: strings.Join(roles, " + "), legend: "{{instance}}"}},
-		}, state{"follower", quiet}, state{"candidate", warning}, state{"leader", good}, state{"stopped", bad}),
+		}, state{0, "follower", quiet}, state{1, "candidate", warning}, state{2, "leader", good}, state{3, "stopped", bad}),
 		graph(panel{
 			title: "Voters", unit: count, width: 6, height: 7, limits: limits(good),
 			about: "Voters that answer and are close behind, as the leader sees them. At the quorum, one more failure stops the cluster.",
 			queries: []query{
-				{expr: highest("ticketing_raft_healthy_voters", ""), legend: "healthy"},
-				{expr: highest("ticketing_raft_voters", ""), legend: "all"},
-				{expr: highest("ticketing_raft_quorum", ""), legend: "quorum"},
+				{expr: voters("healthy_voters"), legend: "healthy"},
+				{expr: voters("voters"), legend: "all"},
+				{expr: voters("quorum"), legend: "quorum"},
 			},
 		}, ruled("all", "quorum"), colored(map[string]string{"healthy": good, "all": grey, "quorum": bad})),
 		graph(panel{
@@ -144,8 +144,8 @@ func followers() []*dashboard.Panel {
 	return []*dashboard.Panel{
 		graph(panel{
 			title: "Members behind", unit: count, width: 12, height: 7, limits: limits(good, from(1000, warning), from(8192, bad)),
-			about:   "Entries that each other member is behind the leader, by what it said last. Grows: it is down, or its disk is slow. It shrinks by itself when the member is back.",
-			queries: []query{{expr: highest("ticketing_raft_peer_lag_entries", "peer"), legend: "{{peer}}"}},
+			about:   "Entries that each other member is behind the leader, by what it said last. It is asked once a second, so a second's entries are usual. Grows: it is down, or its disk is slow. A member that was down when this leader began is not shown: see Voters.",
+			queries: []query{{expr: aggregate("max", "peer", whole("ticketing_raft_peer_lag_entries")), legend: "{{peer}}"}},
 		}),
 		graph(panel{
 			title: "Committed and not applied", unit: count, width: 6, height: 7, limits: limits(good, from(100, warning), from(1000, bad)),

@@ -6,9 +6,9 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 func contention() board {
 	return page(contentionUID, "Ticketing / Contention and admission",
 		"Why does somebody wait or get turned away, and how near are the limits?",
-		section{"Admission", admission()},
-		section{"Queues", queues()},
-		section{"Holders", holders()},
+		section{"Is anybody turned away, and how near are the limits?", admission()},
+		section{"Who waits, how long, and behind how many?", queues()},
+		section{"How long are locks held, and how do they end?", holders()},
 	)
 }
 
@@ -19,7 +19,7 @@ func admission() []*dashboard.Panel {
 			title: "Gates", unit: count, width: 24, height: 5, limits: limits(good, from(1, bad)),
 			about:   "When a gate of admission was closed on any node. While it is, the acquires that it guards against are answered busy; releases always pass.",
 			queries: []query{{expr: highest("ticketing_admission_state", "gate"), legend: "{{gate}}"}},
-		}, state{"open", good}, state{"closed", bad}),
+		}, state{0, "open", good}, state{1, "closed", bad}),
 		gate("acquires", "Acquires in flight. Near the line: decisions take long; see commit and fsync in the dashboard Cluster."),
 		gate("keys", "Keys that are held or waited for. Near the line: keys of too many names, or leases that are too long."),
 		gate("waiters", "Acquires that wait. Near the line: holders keep their locks too long, or max_total_waiters is too low."),

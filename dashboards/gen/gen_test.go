@@ -178,6 +178,25 @@ func TestEveryPanelSaysWhatItShows(t *testing.T) {
 	}
 }
 
+// ofTheCluster are known to the node that leads, or to Prometheus: of a follower alone they
+// would say that there is no leader, and no majority.
+var ofTheCluster = []string{
+	"ALERTS", "ticketing_raft_serving", "ticketing_raft_healthy_voters", "ticketing_raft_voters", "ticketing_raft_quorum", "ticketing_raft_peer_lag_entries",
+}
+
+// checkSelectors finds what is not of the chosen cluster and, of nodes, not of the chosen ones.
+func checkSelectors(t *testing.T, place, expr string) {
+	t.Helper()
+	// "Leader" tells a cluster from a single server by a metric that every node has.
+	single := regexp.MustCompile(`0 \* sum\(ticketing_ready\{job="\$job"\}\) - 1`).ReplaceAllString(expr, "")
+	for _, m := range regexp.MustCompile(`(\w+)\{([^}]*)\}`).FindAllStringSubmatch(single, -1) {
+		ofNodes, wanted := strings.Contains(m[2], `instance=~"$instance"`), !slices.Contains(ofTheCluster, m[1])
+		if !strings.Contains(m[2], `job="$job"`) || ofNodes != wanted {
+			t.Errorf("%s: %s{%s}: of the chosen nodes: %v, want %v", place, m[1], m[2], ofNodes, wanted)
+		}
+	}
+}
+
 func TestEveryQueryIsOfWhatIsChosen(t *testing.T) {
 	for name, d := range committed(t) {
 		var variables []string
@@ -195,14 +214,37 @@ func TestEveryQueryIsOfWhatIsChosen(t *testing.T) {
 				if *q.Datasource.Uid != "${datasource}" || *p.Datasource.Uid != "${datasource}" {
 					t.Errorf("%s: %s: not of the chosen data source", name, *p.Title)
 				}
-				for _, selector := range regexp.MustCompile(`\{[^}]*\}`).FindAllString(q.Expr, -1) {
-					if !strings.Contains(selector, `job="$job"`) || !strings.Contains(selector, "$instance") && !strings.Contains(q.Expr, "ALERTS") {
-						t.Errorf("%s: %s: %s is not of the chosen nodes", name, *p.Title, selector)
-					}
-				}
+				checkSelectors(t, name+": "+*p.Title, q.Expr)
 			}
 			if n := len(refs); n == 0 || len(slices.Compact(refs)) != n {
 				t.Errorf("%s: %s: queries %v", name, *p.Title, refs)
+			}
+		}
+	}
+}
+
+// Of a range Grafana shows the last figure that there was: of nodes that are long gone, too.
+func TestFiguresAreOfNow(t *testing.T) {
+	for name, d := range committed(t) {
+		for _, p := range panels(d) {
+			if p.Type != "stat" && p.Type != "table" {
+				continue
+			}
+			for _, target := range p.Targets {
+				if q := target.(*prometheus.Dataquery); q.Instant == nil || !*q.Instant || q.Range != nil && *q.Range {
+					t.Errorf("%s: %s goes on to show what was", name, *p.Title)
+				}
+			}
+		}
+	}
+}
+
+// A heading is a question, and the panels below it answer it.
+func TestHeadingsAreQuestions(t *testing.T) {
+	for name, d := range committed(t) {
+		for _, p := range d.Panels {
+			if p.RowPanel != nil && !strings.HasSuffix(*p.RowPanel.Title, "?") {
+				t.Errorf("%s: %s", name, *p.RowPanel.Title)
 			}
 		}
 	}

@@ -7,9 +7,9 @@ func overview() board {
 	return page(overviewUID, "Ticketing / Overview",
 		"Is the lock server healthy, does it let everybody in, and how long does one wait? Red is for now, orange for today.",
 		section{"", now()},
-		section{"Acquires", []*dashboard.Panel{acquires(), waits()}},
-		section{"Locks and limits", locks()},
-		section{"Nodes and holders", nodes()},
+		section{"Which node, which alert?", nodes()},
+		section{"Do acquires get their locks, and how do grants end?", []*dashboard.Panel{acquires(), waits(), ends()}},
+		section{"What is held, and is there room?", locks()},
 	)
 }
 
@@ -21,17 +21,13 @@ func now() []*dashboard.Panel {
 			title: "Nodes not ready", unit: count, more: clusterUID, limits: limits(good, from(1, bad)),
 			about:   "Nodes that can't be scraped, or say that they are not ready for clients.",
 			queries: []query{{expr: "count(" + series("up") + ") - (" + total("ticketing_ready") + " or vector(0))"}},
-		})), state{"none", good}),
-		named(number(small(panel{
-			title: "Leader", unit: count, more: clusterUID, limits: limits(bad, from(1, good), from(2, bad)),
-			about:   "How many nodes lead and serve. Exactly one, but for about a second when leadership changes hands. A single server has no data here.",
-			queries: []query{{expr: total("ticketing_raft_serving")}},
-		})), state{"none", bad}, state{"one", good}),
+		})), state{0, "none", good}),
+		leader(small(panel{more: clusterUID})),
 		named(number(small(panel{
 			title: "Admission", unit: count, more: contentionUID, limits: limits(good, from(1, bad)),
 			about:   "Whether any gate of admission is closed. Closed: acquires are answered busy until use has fallen below three quarters of the limit.",
 			queries: []query{{expr: highest("ticketing_admission_state", "")}},
-		})), state{"open", good}, state{"closed", bad}),
+		})), state{0, "open", good}, state{1, "closed", bad}),
 		number(small(panel{
 			title: "Refused", unit: ratio, more: contentionUID, limits: limits(good, from(0.001, warning), from(0.05, bad)),
 			about: "The part of all acquires that were answered busy. What a node refuses while it stops is left out.",
@@ -46,7 +42,8 @@ func now() []*dashboard.Panel {
 		number(small(panel{
 			title: "Wait, p99", unit: seconds, more: contentionUID, limits: limits(good, from(10, warning), from(60, bad)),
 			about:   "Of a hundred acquires that are granted, 99 wait no longer than this. What is long depends on how long your jobs hold their locks.",
-			queries: []query{{expr: quantile(0.99, "ticketing_acquire_wait_seconds", "", `outcome="granted"`)}},
+			empty:   "no grants",
+			queries: []query{{expr: quantile(0.99, "ticketing_acquire_wait_seconds", "", `outcome="granted"`) + " >= 0"}}, // NaN is not
 		})),
 		number(small(panel{
 			title: "Waiters", unit: count, more: contentionUID, limits: limits(quiet),
@@ -54,16 +51,30 @@ func now() []*dashboard.Panel {
 			queries: []query{{expr: total("ticketing_waiters")}},
 		})),
 		named(number(small(panel{
-			title: "Alerts", unit: count, limits: limits(good, from(1, bad)),
-			about:   "Alerts of this cluster that fire now, the informative ones included. RUNBOOK.md has a section for each.",
-			queries: []query{{expr: `count(ALERTS{alertstate="firing",job="$job"}) or vector(0)`}},
-		})), state{"none", good}),
+			title: "Worst alert", unit: count, limits: limits(good, from(1, warning), from(2, bad)),
+			about:   "The worst severity of the alerts of this cluster that fire now; those that only inform are left out. The list is below.",
+			queries: []query{{expr: "2 * " + severest("critical") + " or " + severest("warning") + " or vector(0)"}},
+		})), state{0, "none", good}, state{1, "warning", warning}, state{2, "critical", bad}),
 	}
+}
+
+// severest is 1 while an alert of a severity fires, and else nothing.
+func severest(severity string) string {
+	return aggregate("max", "", whole("ALERTS", `alertstate="firing"`, `severity="`+severity+`"`))
+}
+
+// leader tells whether there is one: of a cluster, whichever of its nodes are chosen.
+func leader(p panel) *dashboard.Panel {
+	p.title, p.unit, p.limits = "Leader", count, limits(bad, from(1, good), from(2, bad))
+	p.about = "How many nodes lead and serve. Exactly one, but for about a second when leadership changes hands."
+	serving, single := aggregate("sum", "", whole("ticketing_raft_serving")), "0 * "+aggregate("sum", "", whole("ticketing_ready"))+" - 1"
+	p.queries = []query{{expr: serving + " or " + single}}
+	return named(number(p), state{-1, "single server", quiet}, state{0, "none", bad}, state{1, "one", good})
 }
 
 func acquires() *dashboard.Panel {
 	return graph(panel{
-		title: "Acquires by outcome", unit: perSecond, width: 12, height: 8, more: contentionUID, limits: limits(good),
+		title: "Acquires by outcome", unit: perSecond, width: 8, height: 8, more: contentionUID, limits: limits(good),
 		about:   "How acquires ended. Timeouts are for clients to judge; busy means a limit, unknown a fault of the cluster: the lock may be held until its lease ends.",
 		queries: []query{{expr: rate("ticketing_acquires_total", "outcome"), legend: "{{outcome}}"}},
 	}, stacked, colored(map[string]string{
@@ -74,13 +85,25 @@ func acquires() *dashboard.Panel {
 func waits() *dashboard.Panel {
 	const wait, granted = "ticketing_acquire_wait_seconds", `outcome="granted"`
 	return graph(panel{
-		title: "Wait until granted", unit: seconds, width: 12, height: 8, more: contentionUID, limits: limits(good, from(10, warning), from(60, bad)),
+		title: "Wait until granted", unit: seconds, width: 8, height: 8, more: contentionUID, limits: limits(good, from(10, warning), from(60, bad)),
 		about: "From an acquire being read to its grant. A dot is one acquire that was traced: its link leads to the trace, which says what it waited for.",
 		queries: []query{
 			{expr: quantile(0.5, wait, "", granted), legend: "p50"},
 			{expr: quantile(0.99, wait, "", granted), legend: "p99", exemplars: true},
 		},
 	}, powers, colored(map[string]string{"p50": quiet, "p99": "purple"}))
+}
+
+func ends() *dashboard.Panel {
+	return graph(panel{
+		title: "How grants end", unit: perSecond, width: 8, height: 8, more: contentionUID, limits: limits(good),
+		about: "Released: all is well. Expired: the holder died or was too slow. Too late: a release whose token was no longer the current one.",
+		queries: []query{
+			{expr: rate("ticketing_releases_total", "", `result="released"`), legend: "released"},
+			{expr: rate("ticketing_expiries_total", ""), legend: "expired"},
+			{expr: rate("ticketing_releases_total", "", `result="not_current"`), legend: "released too late"},
+		},
+	}, colored(map[string]string{"released": good, "expired": warning, "released too late": bad}))
 }
 
 func locks() []*dashboard.Panel {
@@ -112,15 +135,11 @@ func nodes() []*dashboard.Panel {
 			title: "Ready", unit: count, width: 12, height: 6, more: clusterUID, limits: limits(bad, from(1, good)),
 			about:   "When each node was ready for clients. A gap: it could not be scraped.",
 			queries: []query{{expr: highest("ticketing_ready", "instance"), legend: "{{instance}}"}},
-		}, state{"not ready", bad}, state{"ready", good}),
-		graph(panel{
-			title: "How grants end", unit: perSecond, width: 12, height: 6, more: contentionUID, limits: limits(good),
-			about: "Released: all is well. Expired: the holder died or was too slow. Too late: a release whose token was no longer the current one.",
-			queries: []query{
-				{expr: rate("ticketing_releases_total", "", `result="released"`), legend: "released"},
-				{expr: rate("ticketing_expiries_total", ""), legend: "expired"},
-				{expr: rate("ticketing_releases_total", "", `result="not_current"`), legend: "released too late"},
-			},
-		}, colored(map[string]string{"released": good, "expired": warning, "released too late": bad})),
+		}, state{0, "not ready", bad}, state{1, "ready", good}),
+		rows(panel{
+			title: "Alerts that fire", unit: "none", width: 12, height: 6, limits: limits(good), empty: "none",
+			about:   "All alerts of this cluster that fire now, whichever nodes are chosen. RUNBOOK.md has a section for each: what it means, what to look at, what to do.",
+			queries: []query{{expr: whole("ALERTS", `alertstate="firing"`)}},
+		}, "severity", "alertname", "instance", "gate", "peer"),
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
@@ -40,6 +41,7 @@ type panel struct {
 	queries       []query
 	width, height uint32
 	more          string // uid of the dashboard that tells more, "" for none
+	empty         string // what is said when there is no data, "" for "no data"
 }
 
 // limits are from where on a value has which color.
@@ -65,7 +67,7 @@ func (p panel) build(kind string, options, custom any) *dashboard.Panel {
 		GridPos: &dashboard.GridPos{W: p.width, H: p.height},
 		FieldConfig: &dashboard.FieldConfigSource{
 			Defaults: dashboard.FieldConfig{
-				Unit: &p.unit, Thresholds: p.limits, NoValue: new("no data"), Custom: custom,
+				Unit: &p.unit, Thresholds: p.limits, NoValue: new(cmp.Or(p.empty, "no data")), Custom: custom,
 				Color: &dashboard.FieldColor{Mode: dashboard.FieldColorModeIdThresholds},
 			},
 			Overrides: []dashboard.DashboardFieldConfigSourceOverrides{},
@@ -88,26 +90,41 @@ func (q query) target(ref string) variants.Dataquery {
 }
 
 // number is one figure that can be read from afar. Where a value can mean trouble, the
-// background has its color.
+// background has its color. It is of now: of a time range Grafana would go on to show the
+// last figure that there was, of nodes that are long gone.
 func number(p panel) *dashboard.Panel {
 	options := stat.NewOptions()
 	options.ReduceOptions.Calcs = []string{"lastNotNull"}
 	options.Orientation = common.VizOrientationAuto
 	options.GraphMode, options.ColorMode = common.BigValueGraphModeNone, common.BigValueColorModeBackground
 	if len(p.limits.Steps) == 1 {
-		options.GraphMode, options.ColorMode = common.BigValueGraphModeArea, common.BigValueColorModeValue
+		options.ColorMode = common.BigValueColorModeValue
 	}
-	return p.build("stat", options, nil)
+	built := p.build("stat", options, nil)
+	for i, target := range built.Targets {
+		built.Targets[i] = ofNow(target)
+	}
+	return built
+}
+
+// ofNow asks for the newest values only.
+func ofNow(target variants.Dataquery) prometheus.Dataquery {
+	q := target.(prometheus.Dataquery)
+	q.Range, q.Instant = nil, new(true)
+	return q
 }
 
 // state is how a value is called, and its color.
-type state struct{ text, color string }
+type state struct {
+	value       int
+	text, color string
+}
 
-// named calls a panel's values 0, 1, 2, ... by name.
+// named calls some of a panel's values by name.
 func named(b *dashboard.Panel, states ...state) *dashboard.Panel {
 	names := make(map[string]dashboard.ValueMappingResult)
 	for i, s := range states {
-		names[strconv.Itoa(i)] = dashboard.ValueMappingResult{Text: &s.text, Color: &s.color, Index: new(int32(i))}
+		names[strconv.Itoa(s.value)] = dashboard.ValueMappingResult{Text: &s.text, Color: &s.color, Index: new(int32(i))}
 	}
 	b.FieldConfig.Defaults.Mappings = []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: names}}}
 	return b
@@ -146,8 +163,8 @@ func rows(p panel, columns ...string) *dashboard.Panel {
 	options := table.NewOptions()
 	options.Footer = nil
 	built := p.build("table", options, table.NewFieldConfig())
-	q := built.Targets[0].(prometheus.Dataquery)
-	q.Range, q.Instant, q.Format = nil, new(true), new(prometheus.PromQueryFormatTable)
+	q := ofNow(built.Targets[0])
+	q.Format = new(prometheus.PromQueryFormatTable)
 	built.Targets[0] = q
 	order := make(map[string]int)
 	for i, name := range columns {

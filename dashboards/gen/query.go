@@ -22,6 +22,12 @@ func series(name string, matchers ...string) string {
 	return name + "{" + strings.Join(append([]string{selected}, matchers...), ",") + "}"
 }
 
+// whole selects what is true of a cluster, not of a node: only the node that leads knows it,
+// so that of the others alone it would be wrong.
+func whole(name string, matchers ...string) string {
+	return name + "{" + strings.Join(append([]string{`job="$job"`}, matchers...), ",") + "}"
+}
+
 // aggregate makes one series of many, or one for each value of some labels.
 func aggregate(operator, by, expr string) string {
 	if by == "" {

@@ -10,9 +10,9 @@ func runtime() board {
 	return page(runtimeUID, "Ticketing / Runtime",
 		"How are the processes, their connections and their telemetry?",
 		section{"", process()},
-		section{"Process", resources()},
-		section{"Connections", connections()},
-		section{"Telemetry", telemetry()},
+		section{"Is a process short of something?", resources()},
+		section{"Do clients connect, and why do they go?", connections()},
+		section{"Do traces and scrapes get through?", telemetry()},
 	)
 }
 
@@ -38,7 +38,7 @@ func process() []*dashboard.Panel {
 		})),
 		number(small(panel{
 			title: "Largest process", unit: memory, limits: limits(quiet),
-			about:   "Resident memory of the largest process. A held key takes about 210 bytes, a waiter 190, an idle connection 7,300.",
+			about:   "Resident memory of the largest process. A held key takes about 230 bytes, a waiter 220, an idle connection 7,400.",
 			queries: []query{{expr: highest("process_resident_memory_bytes", "")}},
 		})),
 		number(small(panel{
