@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +77,23 @@ func startCluster(t *testing.T) *cluster {
 		return ""
 	})
 	return c
+}
+
+// kill ends a node, named by its admin address, as a failing machine would.
+func (c *cluster) kill(admin string) {
+	c.t.Helper()
+	file := filepath.Join(filepath.Dir(c.token), fmt.Sprintf("n%d.pid", slices.Index(c.admin, admin)+1))
+	pid, err := strconv.Atoi(strings.TrimSpace(read(c.t, file)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	node, err := os.FindProcess(pid)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := node.Kill(); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // command is the program with the environment of a client.

@@ -5,6 +5,7 @@ package dashboards
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -49,6 +50,30 @@ func TestASingleServerFillsAllDashboardsButTheClusters(t *testing.T) {
 	p.awaitData(ofNodes)
 	eventually(t, func() string { return p.unhealthyRules(len(alerts(t))) })
 	p.awaitAlerts("TicketingRefusals")
+}
+
+// The node that led is killed: whoever is called finds on the wall which one is gone and that
+// the others go on, and is not told that there is no leader.
+func TestALeaderThatDiesIsToldOf(t *testing.T) {
+	needPrometheus(t)
+	c := startCluster(t)
+	p := startPrometheus(t, c.admin)
+	figures := func(want map[string]string) {
+		t.Helper()
+		eventually(t, func() string {
+			for panel, figure := range want {
+				page, title, _ := strings.Cut(panel, ": ")
+				if said := p.value(panelNamed(t, page, title)); said != figure {
+					return fmt.Sprintf("%s says %s, want %s", panel, said, figure)
+				}
+			}
+			return ""
+		})
+	}
+	figures(map[string]string{"Overview: Nodes not ready": "0", "Overview: Leader": "1", "Cluster: Losses it survives": "1"})
+	c.kill(p.labelOf("instance", "ticketing_raft_serving == 1"))
+	figures(map[string]string{"Overview: Nodes not ready": "1", "Overview: Leader": "1", "Cluster: Losses it survives": "0", "Overview: Worst alert": "2"})
+	p.awaitAlerts("TicketingQuorumAtRisk", "TicketingScrapeDown")
 }
 
 // panelNamed returns a panel's first query.

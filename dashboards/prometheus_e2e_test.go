@@ -92,36 +92,55 @@ func (p *prometheus) get(path string, query url.Values, data any) error {
 	return json.Unmarshal(body, &struct{ Data any }{data})
 }
 
-// hasData tells whether a query returns a number. A query that is at fault ends the test.
-func (p *prometheus) hasData(expr string) bool {
+// sample is one series that a query returns.
+type sample struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// ask returns what a query returns now. A query that is at fault ends the test.
+func (p *prometheus) ask(expr string) []sample {
 	p.t.Helper()
-	var data struct {
-		Result []struct{ Value [2]any }
-	}
+	var data struct{ Result []sample }
 	if err := p.get("/api/v1/query", url.Values{"query": {expr}}, &data); err != nil {
 		p.t.Fatalf("%s: %v", expr, err)
 	}
-	for _, r := range data.Result {
-		if r.Value[1] != "NaN" {
-			return true
-		}
-	}
-	return false
+	return data.Result
+}
+
+// hasData tells whether a query returns a number.
+func (p *prometheus) hasData(expr string) bool {
+	p.t.Helper()
+	return slices.ContainsFunc(p.ask(expr), func(s sample) bool { return s.Value[1] != "NaN" })
 }
 
 // value is what a query returns first, "nothing" when there is none.
 func (p *prometheus) value(expr string) string {
 	p.t.Helper()
-	var data struct {
-		Result []struct{ Value [2]any }
+	for _, s := range p.ask(expr) {
+		return fmt.Sprint(s.Value[1])
 	}
-	if err := p.get("/api/v1/query", url.Values{"query": {expr}}, &data); err != nil {
-		p.t.Fatalf("%s: %v", expr, err)
+	return "nothing"
+}
+
+// labelOf returns a label of what a query returns first.
+func (p *prometheus) labelOf(name, expr string) string {
+	p.t.Helper()
+	for _, s := range p.ask(expr) {
+		return s.Metric[name]
 	}
-	if len(data.Result) == 0 {
-		return "nothing"
+	p.t.Fatalf("nothing: %s", expr)
+	return ""
+}
+
+// firing returns the names of the alerts that fire, those aside that only inform.
+func (p *prometheus) firing() (names []string) {
+	p.t.Helper()
+	for _, s := range p.ask(`ALERTS{alertstate="firing",severity!="info"}`) {
+		names = append(names, s.Metric["alertname"])
 	}
-	return fmt.Sprint(data.Result[0].Value[1])
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // awaitData returns when every query of these panels has data.
@@ -146,16 +165,17 @@ func (p *prometheus) awaitData(of []panel) {
 	})
 }
 
-// awaitAlerts returns when an alert fires, and none that tells of a node or of the cluster.
-func (p *prometheus) awaitAlerts(expected string) {
+// awaitAlerts returns when these alerts fire, and none that tells of a node or of the
+// cluster as a whole.
+func (p *prometheus) awaitAlerts(expected ...string) {
 	p.t.Helper()
+	ofNodes := []string{"TicketingScrapeDown", "TicketingAllDown", "TicketingNotReady", "TicketingNoLeader", "TicketingQuorumAtRisk", "TicketingSnapshotFailing"}
 	eventually(p.t, func() string {
-		if p.value(fmt.Sprintf(`ALERTS{alertname=%q,alertstate="firing"}`, expected)) == "nothing" {
-			return expected + " does not fire"
-		}
-		const wrong = `count by (alertname) (ALERTS{alertname=~"Ticketing(ScrapeDown|AllDown|NotReady|NoLeader|QuorumAtRisk|SnapshotFailing)",alertstate="firing"})`
-		if p.value(wrong) != "nothing" {
-			return "an alert of a node that is well fires"
+		names := p.firing()
+		missing := func(name string) bool { return !slices.Contains(names, name) }
+		wrong := func(name string) bool { return slices.Contains(ofNodes, name) && !slices.Contains(expected, name) }
+		if slices.ContainsFunc(expected, missing) || slices.ContainsFunc(names, wrong) {
+			return fmt.Sprintf("the alerts that fire: %v, want %v", names, expected)
 		}
 		return ""
 	})
