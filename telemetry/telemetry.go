@@ -6,7 +6,7 @@ package telemetry
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 
@@ -29,6 +29,8 @@ type Config struct {
 	Version, Revision string
 	// Env looks up an environment variable: the standard OTEL_* ones rule the traces.
 	Env func(string) (string, bool)
+	// Console is where traces are written when the environment asks for it; nil for nowhere.
+	Console io.Writer
 	// Logger is told what an operator wants to know; nil for nobody.
 	Logger *slog.Logger
 }
@@ -41,8 +43,8 @@ type Telemetry struct {
 }
 
 // Setup returns a node's telemetry. It connects to nobody: a collector that is not there
-// costs what is to be sent to it and nothing else. It fails when a variable of the
-// environment is not understood. Shutdown ends it.
+// costs what is to be sent to it and nothing else. A variable of the environment that is not
+// understood is logged, and its default taken, as OpenTelemetry has it. Shutdown ends it.
 func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -52,7 +54,7 @@ func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 	})}
 	settings, err := trace.ReadSettings(c.Env, c.Node.Trace.Sample)
 	if err != nil {
-		return nil, fmt.Errorf("read the environment: %w", err)
+		c.Logger.Warn("part of the environment is not understood: its defaults are taken", "error", err)
 	}
 	if settings.Disabled {
 		t.gates = logs.NewGates(c.Logger)
@@ -71,9 +73,13 @@ func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 		c.Logger.Info("sending traces to a collector", "protocol", settings.Protocol, "sample", settings.Sample)
 	}
 	t.gates = logs.NewGates(c.Logger)
+	var console io.Writer
+	if settings.Console {
+		console = c.Console
+	}
 	t.tracer = trace.New(trace.Config{
 		Sample: settings.Sample, Slow: c.Node.Trace.Slow, HashKeys: c.Node.Trace.HashKeys,
-		Node: c.Node.Cluster.NodeID, Salt: salt(c.Node), Exporter: exporter,
+		Node: c.Node.Cluster.NodeID, Salt: salt(c.Node), Exporter: exporter, Console: console,
 	})
 	return t, nil
 }

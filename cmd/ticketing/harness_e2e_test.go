@@ -33,13 +33,14 @@ type server struct {
 	cmd  *exec.Cmd
 	addr string
 	log  *lines
+	out  *lines // the standard output
 }
 
 // startServer starts a server and returns when it serves.
 func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	s := &server{t: t, cmd: programCommand(nil, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...)...)}
-	s.log = readLines(t, &s.cmd.Stderr)
+	s.log, s.out = readLines(t, &s.cmd.Stderr), readLines(t, &s.cmd.Stdout)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ when OTEL_EXPORTER_OTLP_ENDPOINT names one.
 		Args:              exactArgs(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return serve(cmd.Context(), p.stderr, config.Sources{
+			return serve(cmd.Context(), p.stdout, p.stderr, config.Sources{
 				File:  file,
 				Env:   p.lookupEnv,
 				Flags: givenFlags(cmd.Flags()),
@@ -94,7 +94,7 @@ func givenFlags(fs *pflag.FlagSet) map[string]string {
 }
 
 // serve runs a server until it is told to stop.
-func serve(ctx context.Context, stderr io.Writer, sources config.Sources) error {
+func serve(ctx context.Context, stdout, stderr io.Writer, sources config.Sources) error {
 	signals := make(chan os.Signal, signalQueue)
 	// Not stopped in the end: a second signal that comes as the process ends would kill it,
 	// and its exit code would say so.
@@ -109,7 +109,7 @@ func serve(ctx context.Context, stderr io.Writer, sources config.Sources) error 
 	level.Set(cfg.LogLevel)
 	log := logs.New(stderr, cfg.LogFormat, &level)
 	logWarnings(log, warnings)
-	w, err := newWatch(ctx, cfg, sources.Env, log)
+	w, err := newWatch(ctx, cfg, sources.Env, stdout, log)
 	if err != nil {
 		return &fault{exitError, err, advice{"The server was not started.", "Correct the variable, or unset it."}}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -28,9 +29,9 @@ type watch struct {
 	certificates atomic.Pointer[[]metrics.Certificate]
 }
 
-func newWatch(ctx context.Context, cfg config.Config, env func(string) (string, bool), log *slog.Logger) (*watch, error) {
+func newWatch(ctx context.Context, cfg config.Config, env func(string) (string, bool), stdout io.Writer, log *slog.Logger) (*watch, error) {
 	v := thisVersion()
-	t, err := telemetry.Setup(ctx, telemetry.Config{Node: cfg, Version: v.Version, Revision: v.Revision, Env: env, Logger: log})
+	t, err := telemetry.Setup(ctx, telemetry.Config{Node: cfg, Version: v.Version, Revision: v.Revision, Env: env, Console: stdout, Logger: log})
 	if err != nil {
 		return nil, err
 	}

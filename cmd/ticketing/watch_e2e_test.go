@@ -163,10 +163,22 @@ func TestTheConfigurationsHashFollowsAReload(t *testing.T) {
 	}
 }
 
-// A variable of OpenTelemetry that is not understood is said, and the server not started.
+// A variable of OpenTelemetry that is not understood is said, and holds no server up.
 func TestAVariableThatIsNotUnderstood(t *testing.T) {
-	r := ticketing(t, []string{"OTEL_TRACES_SAMPLER=sometimes"}, "serve", "--listen", "127.0.0.1:0")
-	if r.code != exitError || !strings.Contains(r.stderr, "OTEL_TRACES_SAMPLER") || !strings.Contains(r.stderr, "not started") {
-		t.Errorf("%v", r)
+	t.Setenv("OTEL_TRACES_SAMPLER", "sometimes")
+	s := startServer(t, "--admin-listen", "127.0.0.1:0")
+	s.log.await("OTEL_TRACES_SAMPLER")
+	takeToken(t, s.env(), "k")
+}
+
+// Without a collector, the traces of slow acquires are on the standard output.
+func TestTracesOnTheStandardOutput(t *testing.T) {
+	t.Setenv("OTEL_TRACES_EXPORTER", "console")
+	s := startServer(t, "--admin-listen", "127.0.0.1:0", "--trace-slow", "100ms")
+	takeToken(t, s.env(), "order\u202e42")
+	if r := ticketing(t, s.env(), "acquire", "order\u202e42", "--wait", "1s"); r.code != exitTimeout {
+		t.Fatalf("%v", r)
 	}
+	s.out.await("timeout after 1.0")
+	s.out.await(`ticketing.key="order\u202e42"`)
 }

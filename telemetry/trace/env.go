@@ -20,6 +20,8 @@ type Settings struct {
 	// Protocol is how traces are exported: ProtocolGRPC, ProtocolHTTP, or "" for not at
 	// all (OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_PROTOCOL).
 	Protocol string
+	// Console: they are written to the standard output (OTEL_TRACES_EXPORTER).
+	Console bool
 	// Propagators are those of OTEL_PROPAGATORS.
 	Propagators propagation.TextMapPropagator
 }
@@ -51,7 +53,7 @@ func ReadSettings(lookup func(string) (string, bool), sample float64) (Settings,
 	if s.Sample, err = sampler(env("OTEL_TRACES_SAMPLER"), env("OTEL_TRACES_SAMPLER_ARG"), sample); err != nil {
 		errs = append(errs, err)
 	}
-	if s.Protocol, err = protocol(env); err != nil {
+	if s.Console, s.Protocol, err = exporter(env); err != nil {
 		errs = append(errs, err)
 	}
 	if s.Propagators, err = propagators(env("OTEL_PROPAGATORS")); err != nil {
@@ -83,9 +85,9 @@ func sampler(name, arg string, configured float64) (float64, error) {
 	return configured, fmt.Errorf("OTEL_TRACES_SAMPLER: %q is not known; known are always_on, always_off, traceidratio, and parentbased_ before each", name)
 }
 
-// protocol returns how traces are exported. The specification has a collector on this
+// exporter returns how traces are exported. The specification has a collector on this
 // machine as the default; here one must be named, since most have none.
-func protocol(env func(string) string) (string, error) {
+func exporter(env func(string) string) (console bool, protocol string, err error) {
 	first := func(names ...string) (name, value string) {
 		for _, name = range names {
 			if value = env(name); value != "" {
@@ -94,25 +96,31 @@ func protocol(env func(string) string) (string, error) {
 		}
 		return name, ""
 	}
-	_, endpoint := first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-	switch exporter := strings.ToLower(env("OTEL_TRACES_EXPORTER")); exporter {
-	case "none":
-		return "", nil
-	case "":
-		if endpoint == "" {
-			return "", nil
+	otlp := false
+	for name := range strings.SplitSeq(strings.ToLower(env("OTEL_TRACES_EXPORTER")), ",") {
+		switch name = strings.TrimSpace(name); name {
+		case "none":
+		case "":
+			_, endpoint := first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+			otlp = otlp || endpoint != ""
+		case "otlp":
+			otlp = true
+		case "console":
+			console = true
+		default:
+			return false, "", fmt.Errorf("OTEL_TRACES_EXPORTER: %q is not known; known are otlp, console and none", name)
 		}
-	case "otlp":
-	default:
-		return "", fmt.Errorf("OTEL_TRACES_EXPORTER: %q is not known; known are otlp and none", exporter)
+	}
+	if !otlp {
+		return console, "", nil
 	}
 	switch name, p := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); strings.ToLower(p) {
 	case "", ProtocolHTTP:
-		return ProtocolHTTP, nil
+		return console, ProtocolHTTP, nil
 	case ProtocolGRPC:
-		return ProtocolGRPC, nil
+		return console, ProtocolGRPC, nil
 	default:
-		return ProtocolHTTP, fmt.Errorf("%s: %q is not known; known are grpc and http/protobuf", name, p)
+		return console, ProtocolHTTP, fmt.Errorf("%s: %q is not known; known are grpc and http/protobuf", name, p)
 	}
 }
 

@@ -14,6 +14,7 @@ func TestSettingsOfTheEnvironment(t *testing.T) {
 		disabled  bool
 		sample    float64
 		protocol  string
+		console   bool
 		fields    string
 		fault     string
 	}{
@@ -32,6 +33,8 @@ func TestSettingsOfTheEnvironment(t *testing.T) {
 		{name: "a collector for traces", env: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://collector:4317 OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc", sample: 0.25, protocol: ProtocolGRPC},
 		{name: "the default collector", env: "OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=grpc", sample: 0.25, protocol: ProtocolGRPC},
 		{name: "no exporter", env: otlp + " OTEL_TRACES_EXPORTER=none", sample: 0.25},
+		{name: "the standard output", env: "OTEL_TRACES_EXPORTER=console", sample: 0.25, console: true},
+		{name: "both", env: "OTEL_TRACES_EXPORTER=console,otlp", sample: 0.25, protocol: ProtocolHTTP, console: true},
 		{name: "another exporter", env: otlp + " OTEL_TRACES_EXPORTER=zipkin", sample: 0.25, fault: "OTEL_TRACES_EXPORTER"},
 		{name: "another protocol", env: otlp + " OTEL_EXPORTER_OTLP_PROTOCOL=http/json", sample: 0.25, protocol: ProtocolHTTP, fault: "OTEL_EXPORTER_OTLP_PROTOCOL"},
 		{name: "one propagator", env: "OTEL_PROPAGATORS=tracecontext", sample: 0.25, fields: "traceparent tracestate"},
@@ -45,7 +48,7 @@ func TestSettingsOfTheEnvironment(t *testing.T) {
 				env[name] = value
 			}
 			s, err := ReadSettings(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, 0.25)
-			if s.Disabled != c.disabled || s.Sample != c.sample || s.Protocol != c.protocol {
+			if s.Disabled != c.disabled || s.Sample != c.sample || s.Protocol != c.protocol || s.Console != c.console {
 				t.Errorf("%+v", s)
 			}
 			if (err == nil) != (c.fault == "") || err != nil && !strings.HasPrefix(err.Error(), c.fault+": ") {

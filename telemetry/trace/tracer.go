@@ -2,6 +2,8 @@ package trace
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -33,6 +35,9 @@ type Config struct {
 	Salt string
 	// Exporter takes the traces elsewhere; nil for nowhere. The Tracer ends it.
 	Exporter *Exporter
+	// Console is written to for people; nil for nobody. One that does not take what is written
+	// costs traces, which are counted as dropped.
+	Console io.Writer
 }
 
 // DefaultSlow is the wait from which an acquire is kept whatever the sample.
@@ -68,8 +73,8 @@ type Tracer struct {
 	pending chan pending
 	dropped atomic.Uint64
 	counts  [whyCount]atomic.Uint64
-	wg      sync.WaitGroup
-	mu      sync.RWMutex // held for writing when pending is closed
+	built   chan struct{} // closed when no more traces are built
+	mu      sync.RWMutex  // held for writing when pending is closed
 	closed  bool
 }
 
@@ -92,9 +97,9 @@ func New(c Config) *Tracer {
 	}
 	t := &Tracer{
 		config: c, salt: salt(hash(c.Salt)), ratio: newRatio(c.Sample), ring: newRing(),
-		pending: make(chan pending, pendingMax),
+		pending: make(chan pending, pendingMax), built: make(chan struct{}),
 	}
-	t.wg.Go(t.build)
+	go t.build()
 	return t
 }
 
@@ -184,9 +189,13 @@ func (t *Tracer) put(p pending) {
 
 // build makes traces of what is over.
 func (t *Tracer) build() {
+	defer close(t.built)
 	for p := range t.pending {
 		trace := t.traceOf(&p)
 		t.ring.add(trace)
+		if t.config.Console != nil {
+			console{t.config.Console}.write(trace)
+		}
 		if t.config.Exporter != nil {
 			t.config.Exporter.export(trace)
 		}
@@ -237,11 +246,28 @@ func (t *Tracer) Close(ctx context.Context) error {
 		close(t.pending)
 	}
 	t.mu.Unlock()
-	t.wg.Wait() // it waits for nobody
+	if !t.awaitBuilt(ctx) {
+		// The exporter stays as it is, since traces may still come to it.
+		return errors.New("the last traces were not taken by the standard output")
+	}
 	if t.config.Exporter == nil {
 		return nil
 	}
 	return t.config.Exporter.close(ctx)
+}
+
+// awaitBuilt waits until all traces are built. Only a console can keep them from it.
+func (t *Tracer) awaitBuilt(ctx context.Context) bool {
+	if t.config.Console == nil {
+		<-t.built
+		return true
+	}
+	select {
+	case <-t.built:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // tokens remembers the last keptMax tokens.
