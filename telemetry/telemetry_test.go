@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"log/slog"
 	"net/http/httptest"
 	"runtime"
 	"strings"
@@ -96,12 +97,22 @@ func TestTracingCanBeTurnedOff(t *testing.T) {
 	}
 }
 
-// A variable that is not understood is named.
-func TestAVariableThatIsNotUnderstoodIsNamed(t *testing.T) {
-	_, err := Setup(t.Context(), Config{Node: config.Default(), Env: func(name string) (string, bool) {
-		return map[string]string{"OTEL_PROPAGATORS": "b3"}[name], name == "OTEL_PROPAGATORS"
-	}})
-	if err == nil || !strings.Contains(err.Error(), "OTEL_PROPAGATORS") {
+// A variable that is not understood is logged by its name, and its default stands.
+func TestAVariableThatIsNotUnderstoodIsLogged(t *testing.T) {
+	var log strings.Builder
+	set, err := Setup(t.Context(), Config{
+		Node: config.Default(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Env: func(name string) (string, bool) {
+			return map[string]string{"OTEL_PROPAGATORS": "b3"}[name], name == "OTEL_PROPAGATORS"
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Shutdown(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "OTEL_PROPAGATORS") || set.Traces() == nil {
+		t.Errorf("the log is %q", &log)
 	}
 }

@@ -8,22 +8,17 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 )
 
 // unsentMax bounds the traces that wait for the SDK, whose own queue has 2048 spans
 // (OTEL_BSP_MAX_QUEUE_SIZE). More are dropped: a collector that hangs costs traces and
 // nothing else.
 const unsentMax = 1024
-
-// scope names who made the spans.
-const scope = "github.com/ticketing-io/ticketing/telemetry/trace"
 
 // Service describes who exports.
 type Service struct {
@@ -32,9 +27,9 @@ type Service struct {
 
 // Exporter sends traces to a collector, through the SDK.
 type Exporter struct {
-	provider *sdk.TracerProvider
+	batches  sdk.SpanProcessor
 	out      *otlptrace.Exporter
-	tracer   trace.Tracer
+	resource *resource.Resource
 	unsent   chan *Trace
 	done     chan struct{}
 	lost     atomic.Uint64 // spans that never left
@@ -67,15 +62,9 @@ func NewExporter(ctx context.Context, protocol string, s Service) (*Exporter, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("export traces: read OTEL_RESOURCE_ATTRIBUTES: %w", err), out.Shutdown(ctx))
 	}
-	e := &Exporter{out: out, unsent: make(chan *Trace, unsentMax), done: make(chan struct{})}
-	e.provider = sdk.NewTracerProvider(
-		sdk.WithResource(res),
-		sdk.WithSampler(sdk.AlwaysSample()), // what comes here is to be kept
-		sdk.WithIDGenerator(givenIDs{}),
-		// Blocking, so that what does not fit is dropped, and counted, before it.
-		sdk.WithBatcher(counted{out, e}, sdk.WithBlocking()),
-	)
-	e.tracer = e.provider.Tracer(scope)
+	e := &Exporter{out: out, resource: res, unsent: make(chan *Trace, unsentMax), done: make(chan struct{})}
+	// Blocking, so that what does not fit is dropped, and counted, before it.
+	e.batches = sdk.NewBatchSpanProcessor(counted{out, e}, sdk.WithBlocking())
 	go e.send()
 	return e, nil
 }
@@ -93,30 +82,9 @@ func (e *Exporter) send() {
 	defer close(e.done)
 	for t := range e.unsent {
 		for i := range t.Spans {
-			e.span(t, &t.Spans[i])
+			e.batches.OnEnd(ended{trace: t, span: &t.Spans[i], resource: e.resource})
 		}
 	}
-}
-
-// span gives a span to the SDK, with the ids and the times that it has.
-func (e *Exporter) span(t *Trace, s *Span) {
-	ctx := context.WithValue(context.Background(), idKey{}, id{t.ID, s.ID})
-	kind := trace.SpanKindInternal
-	if s.Parent.IsValid() {
-		ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: t.ID, SpanID: s.Parent, TraceFlags: trace.FlagsSampled}))
-	} else {
-		kind = trace.SpanKindServer
-	}
-	links := make([]trace.Link, 0, len(s.Links))
-	for _, l := range s.Links {
-		links = append(links, trace.Link{SpanContext: l})
-	}
-	_, span := e.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Start), trace.WithSpanKind(kind),
-		trace.WithAttributes(s.Attributes...), trace.WithLinks(links...))
-	if s.Error != "" {
-		span.SetStatus(codes.Error, s.Error)
-	}
-	span.End(trace.WithTimestamp(s.End))
 }
 
 // Lost returns how many spans never reached a collector.
@@ -149,7 +117,7 @@ func (e *Exporter) close(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 		defer cancel()
 	}
-	if err := e.provider.Shutdown(ctx); err != nil {
+	if err := e.batches.Shutdown(ctx); err != nil {
 		// It still sends; this ends that.
 		return errors.Join(fmt.Errorf("send the last traces: %w", err), e.out.Shutdown(ctx))
 	}
@@ -170,21 +138,4 @@ func (c counted) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) erro
 		c.e.lost.Add(uint64(len(spans)))
 	}
 	return err
-}
-
-type idKey struct{}
-
-// givenIDs is an IDGenerator that gives the ids that the context has.
-type givenIDs struct{}
-
-// NewIDs returns the ids of a root.
-func (givenIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	i, _ := ctx.Value(idKey{}).(id)
-	return i.trace, i.span
-}
-
-// NewSpanID returns the id of a child.
-func (givenIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	i, _ := ctx.Value(idKey{}).(id)
-	return i.span
 }
