@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ticketing-io/ticketing/core/service"
 )
@@ -86,15 +87,11 @@ func (l *Locks) makeReleases(f factory) {
 	l.heldReleased, l.heldOver = holds.WithLabelValues("released"), holds.WithLabelValues("expired")
 }
 
-// Acquire counts an acquire that ended. Trace is the id of its trace, "" when it is not
-// recorded.
-func (l *Locks) Acquire(e service.AcquireEvent, trace string) {
-	n := note{took: e.Waited, depth: int32(e.Position), result: e.Result, refused: e.Refused, granted: e.Token != 0}
-	if trace == "" {
-		l.note(n)
-		return
-	}
-	l.countAcquire(&n, trace)
+// Acquire counts an acquire that ended. The id is that of its trace, zero when none is kept.
+func (l *Locks) Acquire(e service.AcquireEvent, id trace.TraceID) {
+	l.note(note{
+		took: e.Waited, depth: int32(e.Position), result: e.Result, refused: e.Refused, granted: e.Token != 0, trace: id,
+	})
 }
 
 // Release counts a release that was decided.

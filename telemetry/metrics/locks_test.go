@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/ticketing-io/ticketing/core/service"
 )
 
@@ -24,7 +26,7 @@ func TestAcquiresCountByOutcome(t *testing.T) {
 		{service.AcquireTurnedAway, "moved", false},
 	} {
 		m := New(Config{})
-		m.Acquire(service.AcquireEvent{Result: test.result, Waited: time.Second, Position: 3}, "")
+		m.Acquire(service.AcquireEvent{Result: test.result, Waited: time.Second, Position: 3}, trace.TraceID{})
 		if value(t, m, "ticketing_acquires_total", test.outcome) != 1 {
 			t.Errorf("%s is not counted", test.outcome)
 		}
@@ -53,7 +55,7 @@ func TestRefusalsCountByGateAndReason(t *testing.T) {
 		service.RefusedNotProposed: {"acquires", "not_proposed"},
 	} {
 		m := New(Config{})
-		m.Acquire(service.AcquireEvent{Result: service.AcquireBusy, Refused: refusal}, "")
+		m.Acquire(service.AcquireEvent{Result: service.AcquireBusy, Refused: refusal}, trace.TraceID{})
 		total := 0.0
 		for _, s := range families(t, m)["ticketing_admission_refusals_total"].GetMetric() {
 			total += read(s)

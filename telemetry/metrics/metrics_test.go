@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/ticketing-io/ticketing/core/local"
 	"github.com/ticketing-io/ticketing/core/server"
 	"github.com/ticketing-io/ticketing/core/service"
@@ -77,8 +79,11 @@ func TestNamesFollowPrometheusCustoms(t *testing.T) {
 // observer passes on what a service tells.
 type observer struct{ *Metrics }
 
-func (o observer) AcquireDecided(e service.AcquireEvent) func() { o.Acquire(e, ""); return nil }
-func (o observer) ReleaseDecided(e service.ReleaseEvent)        { o.Release(e) }
+func (o observer) AcquireDecided(e service.AcquireEvent) func() {
+	o.Acquire(e, trace.TraceID{})
+	return nil
+}
+func (o observer) ReleaseDecided(e service.ReleaseEvent) { o.Release(e) }
 
 // sink is a client that reads no answer.
 type sink struct{}
@@ -123,7 +128,7 @@ func TestKeysMakeNoSeries(t *testing.T) {
 // Two nodes in one process count each for itself.
 func TestTwoNodesShareNothing(t *testing.T) {
 	a, b := ofCluster(), ofCluster()
-	a.Acquire(service.AcquireEvent{Result: service.AcquireGranted, Token: 1}, "")
+	a.Acquire(service.AcquireEvent{Result: service.AcquireGranted, Token: 1}, trace.TraceID{})
 	a.Committed(1, time.Second)
 	a.ConnectionOpened()
 	for _, name := range []string{"ticketing_tokens_granted_total", "ticketing_raft_commit_seconds", "ticketing_connections_accepted_total"} {

@@ -11,6 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/ticketing-io/ticketing/core/service"
 )
 
@@ -22,7 +24,7 @@ const (
 // A scrape in protobuf finds native histograms beside the classic buckets.
 func TestHistogramsAreNativeAndClassic(t *testing.T) {
 	m := ofCluster()
-	m.Acquire(service.AcquireEvent{Result: service.AcquireGranted, Token: 1, Waited: 3 * time.Millisecond, Position: 7}, "")
+	m.Acquire(service.AcquireEvent{Result: service.AcquireGranted, Token: 1, Waited: 3 * time.Millisecond, Position: 7}, trace.TraceID{})
 	m.Release(service.ReleaseEvent{Current: true, End: service.End{Held: time.Second}})
 	answer := scrape(t, m, protobuf)
 	decoder := expfmt.NewDecoder(answer.Body, expfmt.ResponseFormat(http.Header(answer.Header())))
@@ -59,16 +61,33 @@ func TestHistogramsAreNativeAndClassic(t *testing.T) {
 	}
 }
 
+// Of many acquires at once with a trace, the slowest is the one that people look for.
+func TestTheSlowestLeavesTheExemplar(t *testing.T) {
+	m := New(Config{})
+	for i := range byte(notedMax) {
+		took := time.Duration(i*7%notedMax) * time.Millisecond
+		m.Acquire(service.AcquireEvent{Result: service.AcquireGranted, Token: 1, Waited: took}, trace.TraceID{1, byte(took / time.Millisecond)})
+	}
+	text := scrape(t, m, openMetrics).Body.String()
+	if slowest := (trace.TraceID{1, notedMax - 1}).String(); strings.Count(text, "trace_id") != 1 || !strings.Contains(text, slowest) {
+		t.Errorf("%s is not the only exemplar in\n%s", slowest, text)
+	}
+}
+
 // Only an acquire whose trace is recorded leaves an exemplar.
 func TestOnlyATracedAcquireLeavesAnExemplar(t *testing.T) {
 	m := New(Config{})
 	waited := service.AcquireEvent{Result: service.AcquireGranted, Token: 1, Waited: 3 * time.Millisecond}
-	m.Acquire(waited, "")
+	m.Acquire(waited, trace.TraceID{})
 	if text := scrape(t, m, openMetrics).Body.String(); strings.Contains(text, "trace_id") {
 		t.Error("an acquire without a trace left an exemplar")
 	}
 	const id = "0af7651916cd43dd8448eb211c80319c"
-	m.Acquire(waited, id)
+	traceID, err := trace.TraceIDFromHex(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Acquire(waited, traceID)
 	answer := scrape(t, m, openMetrics)
 	var lines []string
 	for line := range strings.Lines(answer.Body.String()) {

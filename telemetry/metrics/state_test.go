@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/ticketing-io/ticketing/core/local"
 	"github.com/ticketing-io/ticketing/core/replica"
 	"github.com/ticketing-io/ticketing/core/server"
@@ -114,7 +116,7 @@ func TestTheGatesRatiosAreThoseOfTheService(t *testing.T) {
 	s.Acquire(holder, service.Acquire{Key: "k", Lease: time.Minute})
 	closed := func() bool { return s.Stats().Gates[service.GateWaiters].Closed }
 	for !closed() {
-		c := s.Open(sink{}, "")
+		c := s.Open(sink{}, trace.TraceID{})
 		waiters = append(waiters, c)
 		s.Acquire(c, service.Acquire{Key: "k", Wait: time.Minute, Lease: time.Minute})
 	}
@@ -136,7 +138,7 @@ func TestScrapesBesideEvents(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range 2000 {
-			m.Acquire(service.AcquireEvent{Result: service.AcquireGranted, Token: 1, Waited: time.Duration(rand.IntN(1e9))}, "")
+			m.Acquire(service.AcquireEvent{Result: service.AcquireGranted, Token: 1, Waited: time.Duration(rand.IntN(1e9))}, trace.TraceID{})
 			m.Release(service.ReleaseEvent{Current: true, End: service.End{Held: time.Duration(i)}})
 			m.Committed(i, time.Duration(i))
 			m.Stored(i, time.Duration(i))

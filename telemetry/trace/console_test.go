@@ -65,6 +65,6 @@ func TestAConsoleThatHangs(t *testing.T) {
 			t.Error("the end says that all was written")
 		}
 		unread.CloseWithError(errors.New("the reader has gone"))
-		<-tr.built
+		<-tr.passed
 	})
 }

@@ -15,10 +15,10 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// unsentMax bounds the traces that wait for the SDK, whose own queue has 2048 spans
-// (OTEL_BSP_MAX_QUEUE_SIZE). More are dropped: a collector that hangs costs traces and
-// nothing else.
-const unsentMax = 1024
+// unsentMax bounds the batches of traces that wait for the SDK, whose own queue has 2048
+// spans (OTEL_BSP_MAX_QUEUE_SIZE). More are dropped: a collector that hangs costs traces
+// and nothing else.
+const unsentMax = 8
 
 // Service describes who exports.
 type Service struct {
@@ -30,7 +30,7 @@ type Exporter struct {
 	batches  sdk.SpanProcessor
 	out      *otlptrace.Exporter
 	resource *resource.Resource
-	unsent   chan *Trace
+	unsent   chan []*Trace
 	done     chan struct{}
 	lost     atomic.Uint64 // spans that never left
 	failures atomic.Uint64 // batches that a collector did not take
@@ -62,27 +62,31 @@ func NewExporter(ctx context.Context, protocol string, s Service) (*Exporter, er
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("export traces: read OTEL_RESOURCE_ATTRIBUTES: %w", err), out.Shutdown(ctx))
 	}
-	e := &Exporter{out: out, resource: res, unsent: make(chan *Trace, unsentMax), done: make(chan struct{})}
+	e := &Exporter{out: out, resource: res, unsent: make(chan []*Trace, unsentMax), done: make(chan struct{})}
 	// Blocking, so that what does not fit is dropped, and counted, before it.
 	e.batches = sdk.NewBatchSpanProcessor(counted{out, e}, sdk.WithBlocking())
 	go e.send()
 	return e, nil
 }
 
-// export hands a trace over, or drops it.
-func (e *Exporter) export(t *Trace) {
+// export hands traces over, or drops them.
+func (e *Exporter) export(list []*Trace) {
 	select {
-	case e.unsent <- t:
+	case e.unsent <- list:
 	default:
-		e.lost.Add(uint64(len(t.Spans)))
+		for _, t := range list {
+			e.lost.Add(uint64(len(t.Spans)))
+		}
 	}
 }
 
 func (e *Exporter) send() {
 	defer close(e.done)
-	for t := range e.unsent {
-		for i := range t.Spans {
-			e.batches.OnEnd(ended{trace: t, span: &t.Spans[i], resource: e.resource})
+	for list := range e.unsent {
+		for _, t := range list {
+			for i := range t.Spans {
+				e.batches.OnEnd(ended{trace: t, span: &t.Spans[i], resource: e.resource})
+			}
 		}
 	}
 }

@@ -88,6 +88,13 @@ func (r *receiver) start(t *testing.T, protocol string) {
 	}
 }
 
+// waiting returns how many requests are not passed on yet.
+func (t *Tracer) waiting() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.pending)
+}
+
 func exporting(t *testing.T, protocol string) *Tracer {
 	t.Helper()
 	e, err := NewExporter(t.Context(), protocol, Service{Name: "ticketing", Version: "1.2.3", Instance: "n1"})
@@ -186,7 +193,7 @@ func TestACollectorThatHangs(t *testing.T) {
 	for token := range uint64(acquires) {
 		_, answered := tracer.Acquire(service.AcquireEvent{Key: "k", Result: service.AcquireGranted, Token: token + 1})
 		answered()
-		for len(tracer.pending) > pendingMax/2 { // not faster than traces are built
+		for tracer.waiting() > pendingMax/2 { // not faster than traces are built
 			runtime.Gosched()
 		}
 	}

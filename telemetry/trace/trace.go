@@ -78,19 +78,19 @@ var faults = map[service.AcquireResult]string{
 	service.AcquireUnknown:   "it was proposed, and the leadership ended before its outcome was known",
 }
 
-func (t *Tracer) traceOf(p *pending) *Trace {
-	if p.acquire != nil {
-		return t.acquireTrace(p)
+func (t *Tracer) traceOf(q *request) *Trace {
+	if q.acquire != nil {
+		return t.acquireTrace(q)
 	}
-	return t.endTrace(p)
+	return t.endTrace(q)
 }
 
-func (t *Tracer) acquireTrace(p *pending) *Trace {
-	e := p.acquire
+func (t *Tracer) acquireTrace(q *request) *Trace {
+	e := q.acquire
 	decided := e.At.Add(e.Waited)
 	root := Span{
-		ID: p.id.span, Name: SpanAcquire, Start: e.At, End: p.answered, Error: faults[e.Result],
-		Attributes: append(t.common(e.Key, e.Owner, e.Token, p.why),
+		ID: q.id.span, Name: SpanAcquire, Start: e.At, End: q.answered, Error: faults[e.Result],
+		Attributes: append(t.common(e.Key, e.Owner, e.Token, q.why),
 			outcomeAttr.String(e.Result.String()), roleAttr.String(t.role(e.Result)),
 			waitAttr.Float64(e.Wait.Seconds()), leaseAttr.Float64(e.Lease.Seconds()), positionAttr.Int(e.Position)),
 	}
@@ -99,7 +99,7 @@ func (t *Tracer) acquireTrace(p *pending) *Trace {
 	}
 	spans := []Span{root}
 	child := func(name string, start, end time.Time) *Span {
-		spans = append(spans, Span{ID: t.childOf(p.id, len(spans)), Parent: p.id.span, Name: name, Start: start, End: end})
+		spans = append(spans, Span{ID: t.childOf(q.id, len(spans)), Parent: q.id.span, Name: name, Start: start, End: end})
 		return &spans[len(spans)-1]
 	}
 	queued := e.At.Add(e.Proposed)
@@ -116,23 +116,23 @@ func (t *Tracer) acquireTrace(p *pending) *Trace {
 	if e.Entry.Index != 0 || e.Result == service.AcquireUnknown && e.Proposed != 0 {
 		child(SpanCommit, queued, decided).Attributes = entryAttributes(e.Entry)
 	}
-	child(SpanDeliver, decided, p.answered)
-	return &Trace{ID: p.id.trace, Key: t.key(e.Key), Outcome: e.Result.String(), Spans: spans}
+	child(SpanDeliver, decided, q.answered)
+	return &Trace{ID: q.id.trace, Key: t.key(e.Key), Outcome: e.Result.String(), Spans: spans}
 }
 
-func (t *Tracer) endTrace(p *pending) *Trace {
-	e := &p.end
-	root := Span{ID: p.id.span, Name: SpanRelease, Start: e.At.Add(-e.Took), End: e.At}
-	root.Attributes = append(t.common(p.key, e.Owner, e.Token, p.why), heldAttr.Float64(e.Held.Seconds()))
+func (t *Tracer) endTrace(q *request) *Trace {
+	e := &q.end
+	root := Span{ID: q.id.span, Name: SpanRelease, Start: e.At.Add(-e.Took), End: e.At}
+	root.Attributes = append(t.common(q.key, e.Owner, e.Token, q.why), heldAttr.Float64(e.Held.Seconds()))
 	if e.Expired {
 		root.Name, root.Start = SpanExpire, e.At.Add(-e.Lag)
 		root.Attributes = append(root.Attributes, lagAttr.Float64(e.Lag.Seconds()))
 	}
 	root.Attributes = append(root.Attributes, entryAttributes(e.Entry)...)
-	if p.linked {
+	if q.linked {
 		root.Links = []trace.SpanContext{linkTo(t.salt.acquire(e.Token))}
 	}
-	return &Trace{ID: p.id.trace, Key: t.key(p.key), Spans: []Span{root}}
+	return &Trace{ID: q.id.trace, Key: t.key(q.key), Spans: []Span{root}}
 }
 
 // common returns the attributes that every root has.

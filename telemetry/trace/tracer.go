@@ -9,13 +9,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/ticketing-io/ticketing/core/service"
 )
 
 const (
-	// pendingMax bounds the requests that are over and whose traces are not built yet. More
-	// are dropped: at 1 % of 100,000 a second it is four seconds' worth.
+	// pendingMax bounds the requests that are over and not passed on yet. More are dropped: it
+	// is a hundred times what gathers at 1 % of 100,000 a second.
 	pendingMax = 4096
+	// gathering is how long requests that are over gather before they are passed on: to wake a
+	// goroutine for each costs more than its trace. Whoever looks does not notice.
+	gathering = 20 * time.Millisecond
+	// batchMax is how many traces are handed to a collector's exporter at a time.
+	batchMax = 256
 	// keptMax bounds the tokens that are remembered because their acquire was kept for being
 	// slow. One that is forgotten has an end that is not kept, so nothing dangles.
 	keptMax = 16384
@@ -70,16 +77,19 @@ type Tracer struct {
 	kept   tokens
 	ring   *Ring
 
-	pending chan pending
 	dropped atomic.Uint64
 	counts  [whyCount]atomic.Uint64
-	built   chan struct{} // closed when no more traces are built
-	mu      sync.RWMutex  // held for writing when pending is closed
+	wake    chan struct{} // something is pending, or the tracer is closed; of capacity one
+	passed  chan struct{} // closed when nothing is passed on any more
+
+	mu      sync.Mutex
+	pending []request
+	spare   []request // the memory of those that were passed on last
 	closed  bool
 }
 
-// pending is a request that is over.
-type pending struct {
+// request is one that is over, and whose trace is kept.
+type request struct {
 	id       id
 	why      Why
 	acquire  *service.AcquireEvent // nil for an end
@@ -90,24 +100,28 @@ type pending struct {
 	end service.End
 }
 
+// took returns how long an acquire took, its answer included.
+func (q *request) took() time.Duration { return q.answered.Sub(q.acquire.At) }
+
 // New starts a Tracer. Close ends it.
 func New(c Config) *Tracer {
 	if c.Slow == 0 {
 		c.Slow = DefaultSlow
 	}
 	t := &Tracer{
-		config: c, salt: salt(hash(c.Salt)), ratio: newRatio(c.Sample), ring: newRing(),
-		pending: make(chan pending, pendingMax), built: make(chan struct{}),
+		config: c, salt: salt(hash(c.Salt)), ratio: newRatio(c.Sample),
+		wake: make(chan struct{}, 1), passed: make(chan struct{}),
 	}
-	go t.build()
+	t.ring = newRing(t.traceOf)
+	go t.pass()
 	return t
 }
 
-// Acquire takes the end of an acquire. It returns its trace id in hex, and what is to be
-// called when its answer has been written; "" and nil when no trace of it is kept.
-func (t *Tracer) Acquire(e service.AcquireEvent) (traceID string, answered func()) {
+// Acquire takes the end of an acquire. It returns its trace's id, and what is to be called
+// when its answer has been written; zero and nil when no trace of it is kept.
+func (t *Tracer) Acquire(e service.AcquireEvent) (id trace.TraceID, answered func()) {
 	if t == nil {
-		return "", nil
+		return id, nil
 	}
 	low := rand.Uint64()
 	if e.Token != 0 {
@@ -121,24 +135,24 @@ func (t *Tracer) Acquire(e service.AcquireEvent) (traceID string, answered func(
 	case e.Waited >= t.config.Slow:
 		why = BySlowness
 	default:
-		return "", nil // most come by here
+		return id, nil // most come by here
 	}
-	p := pending{why: why}
+	p := request{why: why}
 	if e.Token != 0 {
 		p.id = t.salt.acquire(e.Token)
 	} else {
 		p.id = newID(rand.Uint64(), low, rand.Uint64())
 	}
-	return p.id.trace.String(), t.keep(p, e)
+	return p.id.trace, t.keep(p, e)
 }
 
 // keep keeps an acquire when its answer has been written.
-func (t *Tracer) keep(p pending, e service.AcquireEvent) (answered func()) {
+func (t *Tracer) keep(p request, e service.AcquireEvent) (answered func()) {
 	if e.Token != 0 && p.why != ByRatio {
 		t.kept.add(e.Token)
 	}
 	if e.Freed.Token != 0 && !t.keeps(e.Freed.Token) {
-		t.put(pending{id: t.salt.end(e.Freed.Token), why: ByLink, key: e.Key, end: e.Freed})
+		t.put(request{id: t.salt.end(e.Freed.Token), why: ByLink, key: e.Key, end: e.Freed})
 	}
 	p.acquire = &e
 	return func() {
@@ -163,7 +177,7 @@ func (t *Tracer) LeaseEnded(e service.LeaseEvent) {
 
 func (t *Tracer) ended(key string, e service.End) {
 	if t.keeps(e.Token) {
-		t.put(pending{id: t.salt.end(e.Token), why: ByLink, key: key, end: e, linked: true})
+		t.put(request{id: t.salt.end(e.Token), why: ByLink, key: key, end: e, linked: true})
 	}
 }
 
@@ -173,32 +187,71 @@ func (t *Tracer) keeps(token uint64) bool {
 }
 
 // put hands something over to be built, or drops it.
-func (t *Tracer) put(p pending) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.closed {
-		return
-	}
-	select {
-	case t.pending <- p:
-		t.counts[p.why].Add(1)
-	default:
+func (t *Tracer) put(p request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+	case len(t.pending) == pendingMax:
 		t.dropped.Add(1)
+	default:
+		t.counts[p.why].Add(1)
+		t.pending = append(t.pending, p)
+		if len(t.pending) == 1 {
+			t.awaken()
+		}
 	}
 }
 
-// build makes traces of what is over.
-func (t *Tracer) build() {
-	defer close(t.built)
-	for p := range t.pending {
-		trace := t.traceOf(&p)
-		t.ring.add(trace)
+// awaken has pass look.
+func (t *Tracer) awaken() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pass passes on what is over, until the tracer is closed.
+func (t *Tracer) pass() {
+	defer close(t.passed)
+	for range t.wake {
+		time.Sleep(gathering)
+		list, closed := t.take()
+		for len(list) > 0 {
+			n := min(len(list), batchMax)
+			t.tell(list[:n])
+			list = list[n:]
+		}
+		if closed {
+			return
+		}
+	}
+}
+
+// take returns what is pending, which stays as it is until the next take.
+func (t *Tracer) take() (list []request, closed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list = t.pending
+	clear(t.spare[:cap(t.spare)])
+	t.pending, t.spare = t.spare[:0], list
+	return list, t.closed
+}
+
+func (t *Tracer) tell(list []request) {
+	t.ring.add(list)
+	if t.config.Console == nil && t.config.Exporter == nil {
+		return
+	}
+	traces := make([]*Trace, len(list))
+	for i := range list {
+		traces[i] = t.traceOf(&list[i])
 		if t.config.Console != nil {
-			console{t.config.Console}.write(trace)
+			console{t.config.Console}.write(traces[i])
 		}
-		if t.config.Exporter != nil {
-			t.config.Exporter.export(trace)
-		}
+	}
+	if t.config.Exporter != nil {
+		t.config.Exporter.export(traces)
 	}
 }
 
@@ -218,7 +271,7 @@ func (t *Tracer) Exporter() *Exporter {
 	return t.config.Exporter
 }
 
-// Dropped returns how many traces were dropped before they were built.
+// Dropped returns how many traces were dropped before they were passed on.
 func (t *Tracer) Dropped() uint64 {
 	if t == nil {
 		return 0
@@ -234,19 +287,17 @@ func (t *Tracer) Kept(w Why) uint64 {
 	return t.counts[w].Load()
 }
 
-// Close builds what is over and ends the exporter, as far as the context lets it. What
+// Close passes on what is over and ends the exporter, as far as the context lets it. What
 // comes later is dropped.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
-	if !t.closed {
-		t.closed = true
-		close(t.pending)
-	}
+	t.closed = true
+	t.awaken()
 	t.mu.Unlock()
-	if !t.awaitBuilt(ctx) {
+	if !t.awaitPassed(ctx) {
 		// The exporter stays as it is, since traces may still come to it.
 		return errors.New("the last traces were not taken by the standard output")
 	}
@@ -256,14 +307,14 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return t.config.Exporter.close(ctx)
 }
 
-// awaitBuilt waits until all traces are built. Only a console can keep them from it.
-func (t *Tracer) awaitBuilt(ctx context.Context) bool {
+// awaitPassed waits until all is passed on. Only a console can keep them from it.
+func (t *Tracer) awaitPassed(ctx context.Context) bool {
 	if t.config.Console == nil {
-		<-t.built
+		<-t.passed
 		return true
 	}
 	select {
-	case <-t.built:
+	case <-t.passed:
 		return true
 	case <-ctx.Done():
 		return false

@@ -159,8 +159,8 @@ func TestSlowAndUnknownAcquiresAreAlwaysKept(t *testing.T) {
 		{"refused", service.AcquireEvent{Result: service.AcquireBusy}, 0, false},
 	} {
 		tracer := New(Config{})
-		traceID, answered := tracer.Acquire(c.event)
-		if (answered != nil) != c.kept || (traceID != "") != c.kept {
+		id, answered := tracer.Acquire(c.event)
+		if (answered != nil) != c.kept || id.IsValid() != c.kept {
 			t.Errorf("%s: kept %v", c.name, answered != nil)
 		}
 		if answered != nil {
@@ -310,8 +310,8 @@ func TestTheRing(t *testing.T) {
 			result = service.AcquireTimedOut
 		}
 		took := time.Duration((i*7919)%1000) * time.Millisecond
-		p := pending{id: newID(rand.Uint64(), rand.Uint64(), rand.Uint64()), acquire: &service.AcquireEvent{Result: result, At: start, Waited: took}, answered: start.Add(took)}
-		traces.ring.add(traces.traceOf(&p))
+		q := request{id: newID(rand.Uint64(), rand.Uint64(), rand.Uint64()), acquire: &service.AcquireEvent{Result: result, At: start, Waited: took}, answered: start.Add(took)}
+		traces.ring.add([]request{q})
 	}
 	recent := traces.Ring().Recent()
 	if len(recent) != recentMax || recent[0].Duration() != time.Duration((999*7919)%1000)*time.Millisecond {
