@@ -62,7 +62,7 @@ func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 	}
 	var exporter *trace.Exporter
 	if settings.Protocol != "" {
-		exporter, err = trace.NewExporter(ctx, settings.Protocol, trace.Service{Name: "ticketing", Version: c.Version, Instance: c.Node.Cluster.NodeID})
+		exporter, err = trace.NewExporter(ctx, settings.Protocol, settings.Batches, trace.Service{Name: "ticketing", Version: c.Version, Instance: c.Node.Cluster.NodeID})
 		if err != nil {
 			return nil, err
 		}

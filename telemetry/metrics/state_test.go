@@ -116,7 +116,7 @@ func TestTheGatesRatiosAreThoseOfTheService(t *testing.T) {
 	s.Acquire(holder, service.Acquire{Key: "k", Lease: time.Minute})
 	closed := func() bool { return s.Stats().Gates[service.GateWaiters].Closed }
 	for !closed() {
-		c := s.Open(sink{}, trace.TraceID{})
+		c := s.Open(sink{}, "")
 		waiters = append(waiters, c)
 		s.Acquire(c, service.Acquire{Key: "k", Wait: time.Minute, Lease: time.Minute})
 	}

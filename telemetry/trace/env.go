@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/propagation"
 )
@@ -22,9 +23,29 @@ type Settings struct {
 	Protocol string
 	// Console: they are written to the standard output (OTEL_TRACES_EXPORTER).
 	Console bool
+	// Batches says how spans are sent (OTEL_BSP_*).
+	Batches BatchSettings
 	// Propagators are those of OTEL_PROPAGATORS.
 	Propagators propagation.TextMapPropagator
 }
+
+// BatchSettings is how spans are gathered and sent.
+type BatchSettings struct {
+	Delay   time.Duration // the longest that a span waits for others (OTEL_BSP_SCHEDULE_DELAY)
+	Timeout time.Duration // for one batch to be taken (OTEL_BSP_EXPORT_TIMEOUT)
+	Queue   int           // spans that may wait; more are dropped (OTEL_BSP_MAX_QUEUE_SIZE)
+	Batch   int           // spans from which a batch is sent at once (OTEL_BSP_MAX_EXPORT_BATCH_SIZE)
+}
+
+// DefaultBatches returns what stands without a variable. It is the specification's but for
+// the queue, which has room for what all of 100,000 acquires a second leave until the next
+// batch is made: about two megabytes when it is full.
+func DefaultBatches() BatchSettings {
+	return BatchSettings{Delay: 5 * time.Second, Timeout: 30 * time.Second, Queue: 16384, Batch: 512}
+}
+
+// batchNumberMax bounds the numbers of OTEL_BSP_*: a million spans are some 150 MB.
+const batchNumberMax = 1_000_000
 
 // Protocols of OTLP.
 const (
@@ -54,6 +75,9 @@ func ReadSettings(lookup func(string) (string, bool), sample float64) (Settings,
 		errs = append(errs, err)
 	}
 	if s.Console, s.Protocol, err = exporter(env); err != nil {
+		errs = append(errs, err)
+	}
+	if s.Batches, err = batches(env); err != nil {
 		errs = append(errs, err)
 	}
 	if s.Propagators, err = propagators(env("OTEL_PROPAGATORS")); err != nil {
@@ -122,6 +146,29 @@ func exporter(env func(string) string) (console bool, protocol string, err error
 	default:
 		return console, ProtocolHTTP, fmt.Errorf("%s: %q is not known; known are grpc and http/protobuf", name, p)
 	}
+}
+
+// batches returns how spans are sent.
+func batches(env func(string) string) (BatchSettings, error) {
+	b := DefaultBatches()
+	var errs []error
+	read := func(name string, set func(int)) {
+		text := env(name)
+		if text == "" {
+			return
+		}
+		if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= batchNumberMax {
+			set(n)
+		} else {
+			errs = append(errs, fmt.Errorf("%s: %q is no number from 1 to %d", name, text, batchNumberMax))
+		}
+	}
+	read("OTEL_BSP_SCHEDULE_DELAY", func(n int) { b.Delay = time.Duration(n) * time.Millisecond })
+	read("OTEL_BSP_EXPORT_TIMEOUT", func(n int) { b.Timeout = time.Duration(n) * time.Millisecond })
+	read("OTEL_BSP_MAX_QUEUE_SIZE", func(n int) { b.Queue = n })
+	read("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", func(n int) { b.Batch = n })
+	b.Batch = min(b.Batch, b.Queue)
+	return b, errors.Join(errs...)
 }
 
 // propagators returns those that are named, separated by commas.

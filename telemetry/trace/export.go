@@ -4,42 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
+	sdk "go.opentelemetry.io/otel/sdk/resource"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// unsentMax bounds the batches of traces that wait for the SDK, whose own queue has 2048
-// spans (OTEL_BSP_MAX_QUEUE_SIZE). More are dropped: a collector that hangs costs traces
-// and nothing else.
-const unsentMax = 8
+// scope names who made the spans.
+const scope = "github.com/ticketing-io/ticketing/telemetry/trace"
 
 // Service describes who exports.
 type Service struct {
 	Name, Version, Instance string
 }
 
-// Exporter sends traces to a collector, through the SDK.
+// Exporter sends traces to a collector, in batches.
 type Exporter struct {
-	batches  sdk.SpanProcessor
-	out      *otlptrace.Exporter
+	client   otlptrace.Client
 	resource *resource.Resource
-	unsent   chan []*Trace
-	done     chan struct{}
-	lost     atomic.Uint64 // spans that never left
-	failures atomic.Uint64 // batches that a collector did not take
+	settings BatchSettings
+
+	mu      sync.Mutex
+	filling batch   // takes the next spans
+	full    []batch // to be sent, the oldest first
+	queued  int     // spans in all of these
+	closed  bool
+
+	wake     chan struct{}      // there is something to be sent, or the exporter is closed; of capacity one
+	done     chan struct{}      // closed when nothing is sent any more
+	giveUp   context.CancelFunc // ends what is being sent
+	lost     atomic.Uint64      // spans that never left
+	failures atomic.Uint64      // batches that a collector did not take
 }
 
-// NewExporter returns an exporter by a protocol of OTLP. The standard OTEL_EXPORTER_OTLP_*,
-// OTEL_BSP_* and OTEL_RESOURCE_ATTRIBUTES variables rule it. It does not connect yet, and
-// no collector is no error.
-func NewExporter(ctx context.Context, protocol string, s Service) (*Exporter, error) {
+// batch is spans that are sent together.
+type batch struct {
+	encoded []byte // as the spans of a ScopeSpans
+	spans   int
+}
+
+// NewExporter returns an exporter by a protocol of OTLP. The standard OTEL_EXPORTER_OTLP_*
+// and OTEL_RESOURCE_ATTRIBUTES variables rule it. It does not connect yet, and no collector
+// is no error.
+func NewExporter(ctx context.Context, protocol string, batches BatchSettings, s Service) (*Exporter, error) {
 	var client otlptrace.Client
 	switch protocol {
 	case ProtocolGRPC:
@@ -49,45 +65,130 @@ func NewExporter(ctx context.Context, protocol string, s Service) (*Exporter, er
 	default:
 		return nil, fmt.Errorf("export traces: the protocol %q is not known", protocol)
 	}
-	out, err := otlptrace.New(ctx, client)
+	r, err := describe(ctx, s)
 	if err != nil {
+		return nil, fmt.Errorf("export traces: read OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	if err := client.Start(ctx); err != nil {
 		return nil, fmt.Errorf("export traces: %w", err)
 	}
-	attributes := []attribute.KeyValue{attribute.String("service.name", s.Name), attribute.String("service.version", s.Version)}
-	if s.Instance != "" {
-		attributes = append(attributes, attribute.String("service.instance.id", s.Instance))
+	sending, giveUp := context.WithCancel(context.Background())
+	e := &Exporter{
+		client: client, resource: r, settings: batches, giveUp: giveUp,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	// What the environment says of the resource comes last, and so stands.
-	res, err := resource.New(ctx, resource.WithAttributes(attributes...), resource.WithTelemetrySDK(), resource.WithFromEnv())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("export traces: read OTEL_RESOURCE_ATTRIBUTES: %w", err), out.Shutdown(ctx))
-	}
-	e := &Exporter{out: out, resource: res, unsent: make(chan []*Trace, unsentMax), done: make(chan struct{})}
-	// Blocking, so that what does not fit is dropped, and counted, before it.
-	e.batches = sdk.NewBatchSpanProcessor(counted{out, e}, sdk.WithBlocking())
-	go e.send()
+	go e.send(sending)
 	return e, nil
 }
 
-// export hands traces over, or drops them.
+// describe returns who exports. What the environment says of it comes last, and so stands.
+func describe(ctx context.Context, s Service) (*resource.Resource, error) {
+	list := []attribute.KeyValue{attribute.String("service.name", s.Name), attribute.String("service.version", s.Version)}
+	if s.Instance != "" {
+		list = append(list, attribute.String("service.instance.id", s.Instance))
+	}
+	found, err := sdk.New(ctx, sdk.WithAttributes(list...), sdk.WithTelemetrySDK(), sdk.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	r := &resource.Resource{}
+	for _, a := range found.Attributes() {
+		r.Attributes = append(r.Attributes, keyValue(a))
+	}
+	return r, nil
+}
+
+// export takes traces to be sent, or drops what there is no room for.
 func (e *Exporter) export(list []*Trace) {
-	select {
-	case e.unsent <- list:
-	default:
-		for _, t := range list {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range list {
+		if e.closed || e.queued+len(t.Spans) > e.settings.Queue {
 			e.lost.Add(uint64(len(t.Spans)))
+			continue
+		}
+		e.filling.encoded = appendTrace(e.filling.encoded, t)
+		e.filling.spans += len(t.Spans)
+		e.queued += len(t.Spans)
+		if e.filling.spans >= e.settings.Batch {
+			e.cut()
+			e.awaken()
 		}
 	}
 }
 
-func (e *Exporter) send() {
+// cut puts what has gathered to what is to be sent. The lock is held.
+func (e *Exporter) cut() {
+	if e.filling.spans > 0 {
+		e.full = append(e.full, e.filling)
+		e.filling = batch{encoded: make([]byte, 0, cap(e.filling.encoded))}
+	}
+}
+
+// awaken has send look.
+func (e *Exporter) awaken() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// send sends batches as they are full or due, until the exporter is closed and nothing is
+// left.
+func (e *Exporter) send(ctx context.Context) {
 	defer close(e.done)
-	for list := range e.unsent {
-		for _, t := range list {
-			for i := range t.Spans {
-				e.batches.OnEnd(ended{trace: t, span: &t.Spans[i], resource: e.resource})
-			}
+	for e.await() {
+		for b, ok := e.next(); ok; b, ok = e.next() {
+			e.upload(ctx, b)
 		}
+	}
+}
+
+// await waits until something is to be sent, and returns false when nothing will be.
+func (e *Exporter) await() bool {
+	due := time.NewTimer(e.settings.Delay)
+	defer due.Stop()
+	for {
+		e.mu.Lock()
+		some, closed := len(e.full) > 0, e.closed
+		e.mu.Unlock()
+		if some || closed {
+			return some
+		}
+		select {
+		case <-e.wake:
+		case <-due.C:
+			e.mu.Lock()
+			e.cut()
+			e.mu.Unlock()
+			due.Reset(e.settings.Delay)
+		}
+	}
+}
+
+func (e *Exporter) next() (b batch, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.full) == 0 {
+		return batch{}, false
+	}
+	b = e.full[0]
+	e.full = append(e.full[:0], e.full[1:]...)
+	e.queued -= b.spans
+	return b, true
+}
+
+// upload sends a batch, and counts it when the collector does not take it.
+func (e *Exporter) upload(ctx context.Context, b batch) {
+	ctx, cancel := context.WithTimeout(ctx, e.settings.Timeout)
+	defer cancel()
+	spans := &otlp.ScopeSpans{Scope: &common.InstrumentationScope{Name: scope}}
+	spans.ProtoReflect().SetUnknown(b.encoded) // fields that this program did not decode are sent as they are
+	err := e.client.UploadTraces(ctx, []*otlp.ResourceSpans{{Resource: e.resource, ScopeSpans: []*otlp.ScopeSpans{spans}}})
+	if err != nil {
+		e.failures.Add(1)
+		e.lost.Add(uint64(b.spans))
+		otel.Handle(err)
 	}
 }
 
@@ -107,39 +208,26 @@ func (e *Exporter) Failures() uint64 {
 	return e.failures.Load()
 }
 
-// endPatience is how long the SDK may take to end when the context has ended: with one
-// that has, it would not even begin to.
+// endPatience is how long the connections may take to end when the context has ended.
 const endPatience = 50 * time.Millisecond
 
 // close sends what is there, as far as the context lets it.
 func (e *Exporter) close(ctx context.Context) error {
-	close(e.unsent)
+	e.mu.Lock()
+	e.closed = true
+	e.cut()
+	e.awaken()
+	e.mu.Unlock()
+	defer e.giveUp()
+	var unsent error
 	select {
 	case <-e.done:
 	case <-ctx.Done():
+		unsent = fmt.Errorf("send the last traces: %w", ctx.Err())
+		e.giveUp()
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 		defer cancel()
 	}
-	if err := e.batches.Shutdown(ctx); err != nil {
-		// It still sends; this ends that.
-		return errors.Join(fmt.Errorf("send the last traces: %w", err), e.out.Shutdown(ctx))
-	}
-	return nil
-}
-
-// counted counts what a collector did not take.
-type counted struct {
-	sdk.SpanExporter
-	e *Exporter
-}
-
-// ExportSpans sends a batch.
-func (c counted) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	err := c.SpanExporter.ExportSpans(ctx, spans)
-	if err != nil {
-		c.e.failures.Add(1)
-		c.e.lost.Add(uint64(len(spans)))
-	}
-	return err
+	return errors.Join(unsent, e.client.Stop(ctx))
 }

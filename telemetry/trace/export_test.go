@@ -97,7 +97,7 @@ func (t *Tracer) waiting() int {
 
 func exporting(t *testing.T, protocol string) *Tracer {
 	t.Helper()
-	e, err := NewExporter(t.Context(), protocol, Service{Name: "ticketing", Version: "1.2.3", Instance: "n1"})
+	e, err := NewExporter(t.Context(), protocol, DefaultBatches(), Service{Name: "ticketing", Version: "1.2.3", Instance: "n1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestACollectorThatHangs(t *testing.T) {
 	r := receiver{hangs: make(chan struct{})}
 	r.start(t, ProtocolGRPC)
 	tracer := exporting(t, ProtocolGRPC)
-	const acquires = 2 * (2048 + unsentMax + 512) // more than all queues hold
+	const acquires = 16384 // twice as many spans as the queue holds
 	for token := range uint64(acquires) {
 		_, answered := tracer.Acquire(service.AcquireEvent{Key: "k", Result: service.AcquireGranted, Token: token + 1})
 		answered()
@@ -233,7 +233,7 @@ func TestACollectorThatIsNotThere(t *testing.T) {
 }
 
 func TestAnUnknownProtocol(t *testing.T) {
-	if _, err := NewExporter(t.Context(), "carrier pigeon", Service{}); err == nil {
+	if _, err := NewExporter(t.Context(), "carrier pigeon", DefaultBatches(), Service{}); err == nil {
 		t.Error("it is taken")
 	}
 }
