@@ -97,7 +97,7 @@ func (t *Tracer) acquireTrace(q *request) *Trace {
 	if e.Refused != 0 {
 		root.Attributes = append(root.Attributes, refusedAttr.String(refusals[e.Refused]))
 	}
-	spans := []Span{root}
+	spans := append(make([]Span, 0, 4), root) // with its queue, commit and deliver
 	child := func(name string, start, end time.Time) *Span {
 		spans = append(spans, Span{ID: t.childOf(q.id, len(spans)), Parent: q.id.span, Name: name, Start: start, End: end})
 		return &spans[len(spans)-1]
