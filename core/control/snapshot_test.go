@@ -104,6 +104,7 @@ func TestAStalledSnapshotEnds(t *testing.T) {
 			t.Errorf("the node went on for %v", took)
 		}
 		close(stuck)
+		synctest.Wait() // the node has let it go: there is one snapshot at a time
 
 		m.restore = func(_ context.Context, r io.Reader) error {
 			start := time.Now()
