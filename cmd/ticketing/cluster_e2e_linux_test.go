@@ -247,11 +247,20 @@ func (c *testCluster) broker() *client.Broker {
 	return b
 }
 
-// take acquires a key once there is a leader, and returns its token.
+// take acquires a key once there is a leader, and returns its token. A node that hands its
+// leadership over, or loses it on a busy machine, says busy meanwhile, and has granted nothing.
 func (c *testCluster) take(key string, lease time.Duration) uint64 {
 	c.t.Helper()
-	c.leader()
-	return number(c.t, takeToken(c.t, c.env(), key, "--lease", lease.String(), "--wait", "20s"))
+	var r result
+	eventually(c.t, "a leader that grants "+key, func() bool {
+		c.leader()
+		r = ticketing(c.t, c.env(), "acquire", key, "--lease", lease.String(), "--wait", "20s")
+		return r.code != exitBusy
+	})
+	if r.code != exitOK {
+		c.t.Fatalf("acquire %s: %v", key, r)
+	}
+	return number(c.t, strings.TrimSpace(r.stdout))
 }
 
 // isHeld tells whether an immediate attempt finds a key held. One that finds it free
